@@ -1,0 +1,36 @@
+"""Train attention models from your own text, look inside them, and put them to work.
+
+Letters for tensor axes, the same in every file:
+
+    B  sentences in a batch      H  attention heads
+    S  source tokens             D  width of a token vector
+    T  target tokens             d  width of one head, D / H
+    Q  queries                   V  vocabulary
+    K  keys (and values)
+
+Masks are boolean and say where one MAY look: True is visible, False is hidden.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from dragoman.decoding.translate import Translation as Translation
+    from dragoman.decoding.translate import Translator as Translator
+    from dragoman.decoding.translate import load as load
+    from dragoman.jobs.api import train as train
+
+PUBLIC = {  # imported when first used: `import dragoman` must not import torch
+    "load": "dragoman.decoding.translate",
+    "Translator": "dragoman.decoding.translate",
+    "Translation": "dragoman.decoding.translate",
+    "train": "dragoman.jobs.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in PUBLIC:
+        return getattr(import_module(PUBLIC[name]), name)
+    raise AttributeError(f"module 'dragoman' has no attribute {name!r}")

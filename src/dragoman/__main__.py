@@ -1,0 +1,5 @@
+"""`python -m dragoman` is the same command."""
+
+from dragoman.cli import run
+
+run()

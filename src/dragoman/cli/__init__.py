@@ -1,0 +1,55 @@
+"""`dragoman <command>`: each command is a file here; only the chosen one is imported.
+
+Standard output carries the result alone; progress, notes and errors go to standard error. A user's mistake ends in one
+line and its exit code; a traceback is a bug of ours.
+"""
+
+import os
+import sys
+
+import cyclopts
+
+from dragoman import __version__
+from dragoman.errors import DragomanError
+
+app = cyclopts.App(
+    name="dragoman",
+    help="Train attention models from your own text, look inside them, and put them to work.",
+    version=__version__,
+    help_format="plaintext",
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+COMMANDS = {
+    "demo": "train a translator on generated data, show it learn, save its page",
+    "train": "learn to translate from two files of parallel text",
+    "translate": "translate texts, a file, or standard input, line by line",
+    "score": "measure a translator: BLEU, chrF and TER, with signatures and intervals",
+    "data": "check, count, split or generate parallel text",
+}
+for name, sentence in COMMANDS.items():
+    part = "app" if name == "data" else name
+    app.command(f"dragoman.cli.{name}:{part}", name=name, help=sentence)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    try:
+        result = app(arguments, exit_on_error=False, print_error=False)
+    except DragomanError as problem:
+        print(f"dragoman: {problem.sentence} [{problem.id}]", file=sys.stderr)
+        return problem.exit_code
+    except cyclopts.CycloptsError as problem:
+        print(f"dragoman: {' '.join(str(problem).split())} See: dragoman --help [E-USE-00]", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("dragoman: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever reads our output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def run() -> None:
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Show a training run as it goes: a live panel on a terminal, a line every half minute elsewhere, or JSON lines."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.jobs.start import Planned
+from dragoman.jobs.train import Event, Finished, Notice, Report, Validation
+
+QUIET = 30.0  # seconds between two lines where there is no terminal
+
+
+def show(events: Iterable[Event | Planned], *, as_json: bool = False, out: IO[str] = sys.stdout) -> Finished | None:
+    """Show every event; the last one says how the run ended."""
+    finished = None
+    display = JsonLines(out) if as_json else Panel() if sys.stderr.isatty() else Lines()
+    with display:
+        for event in events:
+            display.show(event)
+            if isinstance(event, Finished):
+                finished = event
+    return finished
+
+
+class JsonLines:
+    def __init__(self, out: IO[str]) -> None:
+        self.out = out
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+    def show(self, event: Event | Planned) -> None:
+        if isinstance(event, Planned):
+            line: dict[str, Any] = {"event": "planned", **dict(event.lines)}
+        else:
+            values = {key: str(v) if isinstance(v, Path) else v for key, v in event._asdict().items()}
+            line = {"event": type(event).__name__.lower(), **values}
+        print(json.dumps(line, ensure_ascii=False), file=self.out, flush=True)
+
+
+class Lines:
+    """For logs and pipes."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+    def show(self, event: Event | Planned) -> None:
+        match event:
+            case Planned(lines):
+                for word, sentence in lines:
+                    say(f"{word:>9}  {sentence}")
+            case Notice(sentence):
+                say(f"     note  {sentence}")
+            case Report():
+                if time.monotonic() - self.last >= QUIET or event.step == event.steps:
+                    self.last = time.monotonic()
+                    say(report_line(event))
+            case Validation():
+                say(validation_line(event))
+                for source, output, _ in event.samples:
+                    say(f"           {source} → {output}")
+            case Finished():
+                say(finished_line(event))
+
+
+class Panel:
+    """For people at a terminal: a bar, the numbers, and a few sentences as they improve."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(None),
+            TextColumn("{task.fields[numbers]}"),
+            console=self.console,
+        )
+        self.task = self.bar.add_task("step 0", total=None, numbers="")
+        self.scores, self.samples = Text(""), Table.grid(padding=(0, 1))
+        self.live = Live(self.render(), console=self.console, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> None:
+        self.live.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def render(self) -> Group:
+        return Group(self.bar, self.scores, self.samples)
+
+    def show(self, event: Event | Planned) -> None:
+        match event:
+            case Planned(lines):
+                for word, sentence in lines:
+                    self.console.print(Text.assemble((f"{word:>9}  ", "bold cyan"), sentence))
+            case Notice(sentence):
+                self.console.print(Text.assemble(("     note  ", "bold yellow"), sentence))
+            case Report():
+                numbers = (
+                    f"loss {event.nats_per_token:.3f} · {event.tokens_per_second:,.0f} tokens/s · "
+                    f"{clock(event.seconds_left)} left"
+                )
+                self.bar.update(
+                    self.task, description=f"step {event.step:,}/{event.steps:,}", completed=event.step,
+                    total=event.steps, numbers=numbers,
+                )  # fmt: skip
+            case Validation():
+                self.scores = Text(validation_line(event).strip())
+                self.samples = sample_table(event)
+            case Finished():
+                self.console.print(Text.assemble(("     done  ", "bold green"), finished_line(event).strip()))
+        self.live.update(self.render())
+
+
+def sample_table(event: Validation) -> Table:
+    table = Table.grid(padding=(0, 1))
+    for source, output, reference in event.samples:
+        table.add_row(Text("  source", style="dim"), Text(source))
+        table.add_row(Text("  output", style="bold"), Text(output, style="bold"))
+        table.add_row(Text("   right", style="dim"), Text(reference, style="dim"))
+    return table
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def report_line(event: Report) -> str:
+    return (
+        f"     step  {event.step:,}/{event.steps:,} · epoch {event.epoch:.1f} · loss {event.nats_per_token:.3f} · "
+        f"{event.tokens_per_second:,.0f} tokens/s · {clock(event.seconds_left)} left"
+    )
+
+
+def validation_line(event: Validation) -> str:
+    best = ", the best so far" if event.best else ""
+    return (
+        f"    valid  step {event.step:,} · loss {event.nats_per_token:.3f} · BLEU {event.bleu:.1f} · "
+        f"chrF {event.chrf:.1f}{best}"
+    )
+
+
+def finished_line(event: Finished) -> str:
+    kind = "the mean of the last checkpoints" if event.averaged else "the best checkpoint"
+    return f"     done  {event.reason}; the model is {kind} (validation loss {event.best_nats:.3f}): {event.run}"
+
+
+def clock(seconds: float) -> str:
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

@@ -1,0 +1,101 @@
+"""dragoman score: how good a translator is on sentences it has not seen."""
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from dragoman.evaluation.scores import Bucket, Score
+
+WORDS = Parameter(negative="")
+
+
+def score(
+    model: str,
+    *corpora: str,
+    hypotheses: Path | None = None,
+    beam: int | None = None,
+    by_length: Annotated[bool, WORDS] = False,
+    encoding: str = "utf-8",
+    threads: int | None = None,
+    json: Annotated[bool, WORDS] = False,
+) -> int:
+    """Translate SOURCE and compare with REFERENCE by sacreBLEU: BLEU, chrF and TER with 95 % intervals.
+
+    Parameters
+    ----------
+    model
+        A run's folder, or a model's.
+    corpora
+        SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx.
+    hypotheses
+        Score this file's lines instead of translating; the model is not opened then.
+    beam
+        Beginnings kept at each step of the search; 1 is greedy.
+    by_length
+        Also the scores of short and long sentences apart.
+    encoding
+        Of the text files.
+    threads
+        Processor threads to use; else one for each core.
+    json
+        One JSON object on one line.
+    """
+    from dragoman.evaluation import scores
+    from dragoman.text.corpus import find_corpus
+
+    pairs = list(find_corpus(corpora, encoding=encoding).pairs())
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    outputs = read_hypotheses(hypotheses, len(pairs), encoding) if hypotheses else run(model, sources, beam, threads)
+    found = scores.score(outputs, references)
+    buckets = scores.by_length(sources, outputs, references) if by_length else []
+    exact = scores.exact_match(outputs, references)
+    if json:
+        print(json_module.dumps(as_dict(found, buckets, exact, len(pairs)), ensure_ascii=False))
+    else:
+        show(found, buckets, exact, len(pairs))
+    return 0
+
+
+def run(model: str, sources: list[str], beam: int | None, threads: int | None) -> list[str]:
+    import torch
+
+    from dragoman.decoding.translate import load
+
+    if threads:
+        torch.set_num_threads(threads)
+    translator = load(model)
+    found = translator.translate(sources, beam=beam, notice=lambda s: print(f"dragoman: {s}", file=sys.stderr))
+    return [translation.text for translation in found]
+
+
+def read_hypotheses(path: Path, count: int, encoding: str) -> list[str]:
+    from dragoman.errors import DataError
+    from dragoman.text.reading import read_lines
+
+    lines = list(read_lines(path, encoding))
+    if len(lines) != count:
+        raise DataError(
+            "E-DATA-12", f"{path} has {len(lines):,} lines and there are {count:,} references; they must pair up"
+        )
+    return lines
+
+
+def show(found: "list[Score]", buckets: "list[Bucket]", exact: float, sentences: int) -> None:
+    print(f"{sentences:,} sentences, {exact:.1f} % exactly as the reference")
+    for one in found:
+        margin = "" if one.margin is None else f" ± {one.margin:.2f}"
+        print(f"{one.name:<6} {one.value:6.2f}{margin}   {one.signature}")
+    if buckets:
+        print(f"\n{'words':<10}{'sentences':>10}{'BLEU':>8}{'chrF':>8}")
+        for bucket in buckets:
+            print(f"{bucket.words:<10}{bucket.sentences:>10,}{bucket.bleu:>8.2f}{bucket.chrf:>8.2f}")
+
+
+def as_dict(found: "list[Score]", buckets: "list[Bucket]", exact: float, sentences: int) -> dict[str, Any]:
+    values: dict[str, Any] = {"sentences": sentences, "exact": exact}
+    values["scores"] = [one._asdict() for one in found]
+    return values | ({"by_length": [bucket._asdict() for bucket in buckets]} if buckets else {})

@@ -1,0 +1,102 @@
+"""dragoman train: two files in, a translator out."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+WORDS = Parameter(negative="")
+
+
+def train(
+    *corpora: Annotated[str, Parameter(help="SOURCE and TARGET, line by line; or one or more .tsv, .jsonl or .tmx")],
+    valid: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    task: str = "translate",
+    family: str = "transformer",
+    preset: str = "",
+    config: Path | None = None,
+    set: Annotated[list[str] | None, Parameter(negative="")] = None,
+    start_from: Annotated[str, Parameter(name="--from")] = "",
+    out: str = "",
+    minutes: float | None = None,
+    steps: int | None = None,
+    seed: int = 1,
+    threads: int | None = None,
+    device: str = "cpu",
+    source_language: Annotated[str, Parameter(name=["--source-language", "--src"])] = "",
+    target_language: Annotated[str, Parameter(name=["--target-language", "--tgt"])] = "",
+    encoding: str = "utf-8",
+    fresh: Annotated[bool, WORDS] = False,
+    dry_run: Annotated[bool, WORDS] = False,
+    json: Annotated[bool, WORDS] = False,
+) -> int:
+    """Learn to translate from parallel text. The same command goes on with a run that was stopped.
+
+    With nothing but the files, everything else is chosen from them and said before the training begins.
+
+    Parameters
+    ----------
+    valid
+        Validation data: SOURCE TARGET, or one corpus. Without it a part is split off by a hash of the source.
+    task
+        What to learn; `translate` is the one there is so far.
+    family
+        Which kind of model; `transformer` is the one there is so far.
+    preset
+        A fixed size: tiny, small, or base (the paper's). Else the size is chosen from the corpus and the time.
+    config
+        A TOML file of settings, in sections data, tokenizer, model, training, search.
+    set
+        One setting, as section.key=value; may be repeated.
+    start_from
+        Start from this model's weights and tokenizer (fine-tuning).
+    out
+        The run's folder; else runs/<corpus>-<family>-<preset>.
+    minutes
+        The whole time this command may take; the number of steps is fixed after a short timing.
+    steps
+        The number of optimizer steps, outright.
+    seed
+        Decides the first weights, the order of the batches and the dropout.
+    threads
+        Processor threads to use; else one for each core.
+    device
+        Where to compute; only the CPU so far.
+    source_language
+        The source's language, such as de, where the file names do not tell; needed for some .tmx and .jsonl.
+    target_language
+        The target's language.
+    encoding
+        Of the text files.
+    fresh
+        Begin anew; an old run in the same folder is moved aside.
+    dry_run
+        Print the plan and stop.
+    json
+        Print every event as one JSON object a line.
+    """
+    from dragoman.errors import MachineError, UsageError
+    from dragoman.jobs.request import Request, gather_settings
+
+    if task != "translate":
+        raise UsageError("E-USE-05", f"there is no task {task!r} yet; known: translate")
+    if device != "cpu":
+        raise MachineError("E-ENV-01", f"the device {device} cannot be used yet; leave out --device to use the CPU")
+    settings = gather_settings(set or [], config)
+    if steps is not None:
+        settings.setdefault("training", {})["steps"] = steps
+    request = Request.read(
+        {
+            "corpora": list(corpora), "valid": valid or [], "out": out, "family": family, "preset": preset,
+            "source": source_language, "target": target_language, "encoding": encoding, "start_from": start_from,
+            "minutes": minutes, "seed": seed, "settings": settings,
+        },
+        section="train",
+    )  # fmt: skip
+
+    from dragoman.cli.display import show
+    from dragoman.jobs.start import start
+
+    show(start(request, threads=threads, fresh=fresh, dry_run=dry_run), as_json=json, out=sys.stdout)
+    return 0

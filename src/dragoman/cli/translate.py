@@ -1,0 +1,175 @@
+"""dragoman translate: one line in, one line out, whatever the line holds."""
+
+import json as json_module
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from dragoman.decoding.translate import Translation
+
+WORDS = Parameter(negative="")
+AT_ONCE = 2000  # lines translated together at most
+
+
+def translate(
+    model: str,
+    *texts: str,
+    input: Path | None = None,
+    output: Path | None = None,
+    beam: int | None = None,
+    nbest: int = 1,
+    sample: Annotated[bool, WORDS] = False,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    prefix: str = "",
+    alignments: Annotated[bool, WORDS] = False,
+    no_split: Annotated[bool, WORDS] = False,
+    threads: int | None = None,
+    json: Annotated[bool, WORDS] = False,
+) -> int:
+    """Translate texts, a file, or standard input where neither is given.
+
+    Parameters
+    ----------
+    model
+        A run's folder, or a model's.
+    texts
+        Sentences to translate.
+    input
+        A file to translate line by line.
+    output
+        Where to write; else standard output.
+    beam
+        Beginnings kept at each step of the search; 1 is greedy. The model's own setting where not given.
+    nbest
+        Translations for each line, best first: `rank<TAB>score<TAB>text` where more than one.
+    sample
+        Draw words by their probability instead of searching.
+    temperature
+        With --sample: below 1 prefers likely words, above 1 evens them out.
+    top_k
+        With --sample: draw from this many likeliest tokens only.
+    top_p
+        With --sample: draw from the fewest tokens that have this much probability.
+    seed
+        With --sample: the same seed draws the same text.
+    prefix
+        What every translation must begin with.
+    alignments
+        After a tab, the source word that each word came from, as `source-target` pairs counted from 0.
+    no_split
+        Refuse a line that is too long for the model instead of splitting it.
+    threads
+        Processor threads to use; else one for each core.
+    json
+        One JSON object a line: text, score, tokens, alternatives.
+    """
+    from dragoman.decoding.sample import SampleConfig
+    from dragoman.decoding.translate import load
+    from dragoman.errors import UsageError
+
+    if texts and input:
+        raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+    translator = load(model)
+    sampling = None
+    if sample:
+        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        sampling = SampleConfig.read(drawn, section="sample")
+    with open_output(output) as out:
+        done = 0
+        for lines in read_input(list(texts), input):
+            found = translator.translate(
+                lines,
+                beam=beam,
+                nbest=nbest,
+                sampling=sampling,
+                prefixes=[prefix] * len(lines) if prefix else None,
+                alignments=alignments,
+                split=not no_split,
+                first_line=done + 1,
+                notice=lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr),
+            )
+            for translation in found:
+                write(translation, out, nbest, json)
+            out.flush()
+            done += len(lines)
+    return 0
+
+
+def read_input(texts: list[str], path: Path | None) -> Iterator[list[str]]:
+    """Lines in batches: all that were given, or as they come."""
+    if texts:
+        yield [line for text in texts for line in text.split("\n")]
+    elif path is not None:
+        from dragoman.text.reading import refuse_missing
+
+        refuse_missing(path)
+        with path.open("rb") as file:
+            yield from as_they_come(file.fileno())
+    else:
+        yield from as_they_come(sys.stdin.fileno())
+
+
+def as_they_come(descriptor: int) -> Iterator[list[str]]:
+    """Whole lines as soon as they can be read, so that a program at the other end of a pipe gets its answer."""
+    rest = b""
+    while chunk := os.read(descriptor, 1 << 16):
+        *lines, rest = (rest + chunk).split(b"\n")
+        while lines:
+            yield [to_text(line) for line in lines[:AT_ONCE]]
+            lines = lines[AT_ONCE:]
+    if rest:
+        yield [to_text(rest)]
+
+
+def to_text(line: bytes) -> str:
+    return line.decode("utf-8", errors="replace").removesuffix("\r")
+
+
+def open_output(path: Path | None) -> Any:
+    from contextlib import nullcontext
+
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        return nullcontext(sys.stdout)
+    return path.open("w", encoding="utf-8", newline="\n")
+
+
+def write(translation: "Translation", out: IO[str], nbest: int, as_json: bool) -> None:
+    ranked = [translation, *translation.alternatives]
+    if as_json:
+        line = as_dict(translation) | {"alternatives": [as_dict(other) for other in translation.alternatives]}
+        print(json_module.dumps(line, ensure_ascii=False), file=out)
+    elif nbest > 1:
+        for rank, one in enumerate(ranked, start=1):
+            print(f"{rank}\t{one.score:.4f}\t{with_alignment(one)}", file=out)
+    else:
+        print(with_alignment(translation), file=out)
+
+
+def with_alignment(translation: "Translation") -> str:
+    if translation.alignment is None:
+        return translation.text
+    return f"{translation.text}\t{' '.join(f'{source}-{target}' for source, target in translation.alignment)}"
+
+
+def as_dict(translation: "Translation") -> dict[str, Any]:
+    known = {
+        "text": translation.text,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "tokens": translation.tokens,
+        "source_tokens": translation.source_tokens,
+    }
+    return known if translation.alignment is None else known | {"alignment": translation.alignment}

@@ -1,0 +1,66 @@
+"""Sampling: draw the next token by its probability, instead of taking the likeliest."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.config import Settings
+from dragoman.decoding.beam import Hypothesis, allowed
+from dragoman.models.state import State, Writer, select_rows
+from dragoman.text.special import SpecialIds
+
+
+class SampleConfig(Settings):
+    temperature: float = Field(1.0, gt=0, description="below 1 prefers likely tokens, above 1 evens them out")
+    top_k: int = Field(0, ge=0, description="draw from this many likeliest tokens; 0: from all")
+    top_p: float = Field(1.0, gt=0, le=1, description="draw from the fewest tokens that have this much probability")
+    seed: int = Field(0, ge=0, description="the same seed draws the same text")
+
+
+@torch.inference_mode()
+def sample(
+    writer: Writer,
+    state: State,
+    longest: Sequence[int],
+    special: SpecialIds,
+    config: SampleConfig,
+    numbers: Sequence[int],  # each sentence's own number: its luck does not depend on its neighbours
+) -> list[Hypothesis]:
+    luck = [torch.Generator().manual_seed(config.seed * 1_000_003 + number) for number in numbers]
+    places = list(range(len(longest)))
+    tokens: list[list[int]] = [[] for _ in places]
+    log_probs = [0.0 for _ in places]
+    newest = torch.full((len(places), 1), special.start)
+    while places:
+        logits, state = writer.decode(newest, state)
+        log_p = allowed(logits[:, -1], special)  # (N V)
+        likely = keep_likely(log_p / config.temperature, config)
+        noise = torch.stack([torch.rand(likely.shape[1], generator=luck[place]) for place in places])
+        drawn = (likely - (-noise.log()).log()).argmax(dim=-1)  # Gumbel: the argmax is a draw from the softmax
+        going = []
+        for row, (place, token) in enumerate(zip(places, drawn.tolist(), strict=True)):
+            if len(tokens[place]) == longest[place]:
+                token = special.end  # no room for another
+            log_probs[place] += float(log_p[row, token])
+            if token != special.end:
+                tokens[place].append(token)
+                going.append(row)
+        rows = torch.tensor(going, dtype=torch.long)
+        places = [places[row] for row in going]
+        newest, state = drawn[rows, None], select_rows(state, rows)
+    return [Hypothesis(text, log_prob, log_prob) for text, log_prob in zip(tokens, log_probs, strict=True)]
+
+
+def keep_likely(log_p: Float[Tensor, "N V"], config: SampleConfig) -> Float[Tensor, "N V"]:
+    """−∞ for every token outside the `top_k`, or past the share `top_p`."""
+    if config.top_k:
+        least = log_p.topk(min(config.top_k, log_p.shape[-1])).values[:, -1:]
+        log_p = log_p.masked_fill(log_p < least, -torch.inf)
+    if config.top_p < 1:
+        ordered, places = log_p.softmax(dim=-1).sort(descending=True)
+        before = ordered.cumsum(dim=-1) - ordered  # probability of all that are likelier
+        log_p = log_p.masked_fill((before >= config.top_p).gather(1, places.argsort(dim=-1)), -torch.inf)
+    return log_p

@@ -1,0 +1,192 @@
+"""Strings in, strings out: a model, its tokenizers and a search, put together.
+
+Whatever else is translated with it, a sentence's translation is the same: sentences are sorted by length and batched,
+padding is never looked at, and the results come back in the order of the input.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from dragoman.decoding.beam import Hypothesis, SearchConfig, beam_search
+from dragoman.decoding.maps import AttentionMap, align_words, attention_maps, source_weights
+from dragoman.decoding.sample import SampleConfig, sample
+from dragoman.decoding.split import split_text
+from dragoman.errors import DataError
+from dragoman.runs.model import open_model
+from dragoman.text.batches import make_batch, make_source
+from dragoman.text.reading import clean
+from dragoman.text.tokenizer import Tokenizers
+
+ROW_TOKENS = 8192  # source tokens searched at once, counted once for each beam
+
+
+@dataclass(frozen=True)
+class Translation:
+    text: str
+    score: float  # what the search ranked it by: log-probability over the length penalty
+    log_prob: float
+    tokens: list[str]
+    source_tokens: list[str]
+    alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0
+    alternatives: list["Translation"] = field(default_factory=list)  # the next best
+
+
+class Part(NamedTuple):
+    """A piece of one text that fits the model: the whole of it, nearly always."""
+
+    line: int  # which text it belongs to
+    number: int  # which of all parts it is
+    source: list[int]
+    prefix: list[int]
+
+
+Notice = Callable[[str], None]
+
+
+class Translator:
+    def __init__(self, model: nn.Module, tokenizers: Tokenizers, about: dict[str, Any]) -> None:
+        self.model: Any = model.eval()  # a module that is also `Translating`
+        self.tokenizers, self.about = tokenizers, about
+        self.search = SearchConfig.read(about.get("search", {}), section="search")
+        self.longest: int = about["longest"]  # source tokens in the longest sentence trained on
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam: int | None = None,
+        nbest: int = 1,
+        sampling: SampleConfig | None = None,
+        prefixes: Sequence[str] | None = None,
+        alignments: bool = False,
+        split: bool = True,
+        first_line: int = 1,
+        notice: Notice = lambda _: None,
+    ) -> list[Translation]:
+        """One translation for each text. `prefixes` are what the outputs must begin with; texts are lines that count
+        from `first_line`, in notices and in sampling's luck."""
+        search = self.search.changed({"beam": beam or self.search.beam, "nbest": nbest}, section="search")
+        parts = list(self.parts(texts, prefixes, first_line, split, notice))
+        found: dict[int, list[Translation]] = {}
+        for batch in batches_of(parts, max(search.beam, nbest)):
+            hypotheses = self.write(batch, search, sampling)
+            for part, translations in zip(batch, self.read_out(batch, hypotheses, alignments), strict=True):
+                found[part.number] = translations
+        grouped = {text: [found[part.number] for part in group] for text, group in groupby(parts, lambda p: p.line)}
+        return [join(grouped.get(first_line + i, [])) for i in range(len(texts))]
+
+    def parts(
+        self, texts: Sequence[str], prefixes: Sequence[str] | None, first_line: int, split: bool, notice: Notice
+    ) -> Iterator[Part]:
+        """Texts as ids; one that is too long is split, or refused in words."""
+        cleaned = [clean(text) for text in texts]
+        beginnings = self.tokenizers.target.encode([clean(prefix) for prefix in prefixes or [""] * len(texts)])
+        number = 0
+        for i, (text, ids) in enumerate(zip(cleaned, self.tokenizers.source.encode(cleaned), strict=True)):
+            pieces = [ids] if ids else []
+            if len(ids) > self.longest:
+                pieces = self.split(first_line + i, text, len(ids), split, notice)
+            for place, piece in enumerate(pieces):
+                yield Part(first_line + i, number, piece, beginnings[i] if place == 0 else [])
+                number += 1
+
+    def split(self, line: int, text: str, length: int, allowed: bool, notice: Notice) -> list[list[int]]:
+        tokens = self.tokenizers.source
+        too_long = f"line {line:,} has {length:,} tokens and this model was trained on up to {self.longest:,}"
+        if not allowed:
+            raise DataError("E-LONG-01", f"{too_long}; split it into sentences, or leave out --no-split")
+        pieces = split_text(text, lambda part: len(tokens.encode([part])[0]) <= self.longest)
+        notice(f"{too_long}; it was split into {len(pieces):,} parts")
+        return tokens.encode(pieces)
+
+    def write(self, parts: list[Part], search: SearchConfig, sampling: SampleConfig | None) -> list[list[Hypothesis]]:
+        special = self.tokenizers.special
+        state = self.model.encode(*make_source([part.source for part in parts], special))
+        longest = [max(search.longest(len(part.source)), len(part.prefix) + 1) for part in parts]
+        if sampling:
+            drawn = sample(self.model, state, longest, special, sampling, [part.line for part in parts])
+            return [[hypothesis] for hypothesis in drawn]
+        prefixes = [part.prefix for part in parts]
+        return beam_search(self.model, state, longest, special, search, prefixes if any(prefixes) else None)
+
+    def read_out(
+        self, parts: list[Part], found: list[list[Hypothesis]], alignments: bool
+    ) -> Iterator[list[Translation]]:
+        source, target = self.tokenizers.source, self.tokenizers.target
+        for part, hypotheses in zip(parts, found, strict=True):
+            pieces = source.pieces(part.source)
+            yield [
+                Translation(
+                    text=" ".join(target.decode(h.tokens).split("\n")),  # one line in, one line out
+                    score=h.score,
+                    log_prob=h.log_prob,
+                    tokens=target.pieces(h.tokens),
+                    source_tokens=pieces,
+                    alignment=self.align(part.source, h.tokens) if alignments else None,
+                )
+                for h in hypotheses
+            ]
+
+    def align(self, source: list[int], target: list[int]) -> list[tuple[int, int]]:
+        batch = make_batch([(source, target)], self.tokenizers.special)
+        weights = source_weights(self.model, batch)[0]
+        return align_words(weights, self.tokenizers.source.words(source), self.tokenizers.target.words(target))
+
+    def look(self, text: str, target: str | None = None) -> list[AttentionMap]:
+        """The attention of every layer and head, as the model writes its translation of `text`, or `target`."""
+        written = self.translate([text])[0].text if target is None else target
+        [source], [ids] = self.tokenizers.source.encode([clean(text)]), self.tokenizers.target.encode([clean(written)])
+        return attention_maps(self.model, self.tokenizers, source, ids)
+
+
+def load(path: str | Path) -> Translator:
+    """The translator in a run's folder, or in a model's."""
+    saved = open_model(Path(path))
+    return Translator(saved.model, saved.tokenizers, saved.about)
+
+
+def batches_of(parts: list[Part], beam: int) -> Iterator[list[Part]]:
+    """Parts of like length together, as many as the budget allows."""
+    batch: list[Part] = []
+    for part in sorted(parts, key=lambda part: len(part.source)):
+        if batch and (len(batch) + 1) * (len(part.source) + 1) * beam > ROW_TOKENS:
+            yield batch
+            batch = []
+        batch.append(part)
+    if batch:
+        yield batch
+
+
+def join(parts: list[list[Translation]]) -> Translation:
+    """One translation of a whole text from those of its parts; alternatives are joined rank by rank."""
+    if not parts:
+        return Translation("", 0.0, 0.0, [], [])
+    ranked = [join_rank([part[min(rank, len(part) - 1)] for part in parts]) for rank in range(max(map(len, parts)))]
+    best = ranked[0]
+    return Translation(
+        best.text, best.score, best.log_prob, best.tokens, best.source_tokens, best.alignment, ranked[1:]
+    )
+
+
+def join_rank(parts: list[Translation]) -> Translation:
+    if len(parts) == 1:
+        return parts[0]
+    alignment: list[tuple[int, int]] = []
+    source_words = target_words = 0
+    for part in parts:
+        alignment += [(source_words + s, target_words + t) for s, t in part.alignment or []]
+        source_words += len("".join(part.source_tokens).replace("▁", " ").split())
+        target_words += len(part.text.split())
+    return Translation(
+        text=" ".join(part.text for part in parts),
+        score=sum(part.score for part in parts),
+        log_prob=sum(part.log_prob for part in parts),
+        tokens=[token for part in parts for token in part.tokens],
+        source_tokens=[token for part in parts for token in part.source_tokens],
+        alignment=alignment if parts[0].alignment is not None else None,
+    )

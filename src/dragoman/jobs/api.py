@@ -1,0 +1,47 @@
+"""`dragoman.train(…)`: the job as Python calls it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.jobs.request import Request
+from dragoman.jobs.start import Planned, start
+from dragoman.jobs.train import Event, Finished
+
+
+def train(
+    *corpora: str | Path,
+    valid: Sequence[str | Path] = (),
+    out: str | Path = "",
+    family: str = "transformer",
+    preset: str = "",
+    minutes: float | None = None,
+    steps: int | None = None,
+    seed: int = 1,
+    threads: int | None = None,
+    fresh: bool = False,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Path:
+    """Train to the end, quietly, and return the run's folder: `dragoman.load` opens it.
+
+    `settings` are sections of values, {"model": {"width": 256}}. The same call on the same folder goes on.
+    """
+    request = make_request(
+        corpora, valid, out=str(out), family=family, preset=preset, minutes=minutes, seed=seed,
+        settings=with_steps(settings or {}, steps),
+    )  # fmt: skip
+    events: list[Event | Planned] = list(start(request, threads=threads, fresh=fresh))
+    finished = [event for event in events if isinstance(event, Finished)]
+    return finished[-1].run if finished else Path(out)
+
+
+def make_request(corpora: Sequence[str | Path], valid: Sequence[str | Path], **fields: Any) -> Request:
+    values = {"corpora": [str(path) for path in corpora], "valid": [str(path) for path in valid], **fields}
+    return Request.read(values, section="train")
+
+
+def with_steps(settings: Mapping[str, Mapping[str, Any]], steps: int | None) -> dict[str, dict[str, Any]]:
+    made = {section: dict(values) for section, values in settings.items()}
+    if steps is not None:
+        made.setdefault("training", {})["steps"] = steps
+    return made

@@ -1,0 +1,63 @@
+"""What a job needs of the machine: threads, memory that is kept, room on the disk."""
+
+import ctypes
+import resource
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+
+from dragoman.errors import MachineError, UsageError
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
+
+
+def keep_memory() -> None:
+    """Ask glibc to keep large blocks instead of giving them back to the system after every operation.
+
+    A fresh block costs page faults; a training step asks for the same few hundred blocks again and again.
+    Elsewhere than on glibc this does nothing.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        libc = ctypes.CDLL("libc.so.6")
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+    except (OSError, AttributeError):
+        return
+
+
+def use_threads(threads: int | None) -> int:
+    """Let torch use this many threads, or as many as it finds cores; how many it uses now."""
+    if threads is not None:
+        if threads < 1:
+            raise UsageError("E-USE-07", f"--threads {threads} cannot be; give 1 or more")
+        torch.set_num_threads(threads)
+    return torch.get_num_threads()
+
+
+def find_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise MachineError("E-ENV-01", f"the device {name} is not there; leave out --device to use the CPU") from None
+    return device
+
+
+def peak_memory() -> int:
+    """Bytes this process has held at most."""
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes if sys.platform == "darwin" else kilobytes * 1024
+
+
+def refuse_full_disk(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise MachineError(
+            "E-ENV-02",
+            f"this run needs {needed / 1e6:,.0f} MB in {folder} and {free / 1e6:,.0f} MB are free; "
+            "free some space, or choose another --out",
+        )

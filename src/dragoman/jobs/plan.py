@@ -1,0 +1,202 @@
+"""Settings from the corpus: what a person who knew the field would choose, with the reason said.
+
+    subwords    the more text, the more of them are seen often enough to be learned
+    kind        words where there are few different ones, characters where a line is one word, else unigram subwords
+    size        the largest model that the budget can still train well, and that the corpus can fill
+    dropout     the more often each pair is seen, the more
+    rate        wide models want smaller steps
+
+Whatever was asked for is taken as it is; only the rest is chosen.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from dragoman.decoding.beam import SearchConfig
+from dragoman.jobs.prepare import Prepared, Survey
+from dragoman.models.transformer import PRESETS, TransformerConfig
+from dragoman.text.corpus import Pair
+from dragoman.text.tokenizer import Kind, TokenizerConfig
+from dragoman.training.settings import TrainingConfig
+
+Asked = Mapping[str, Mapping[str, Any]]  # section -> key -> value, as a person gave them
+
+CLOSED = 1000  # different words on a side that can each have a token of their own
+
+
+class Plan(NamedTuple):
+    model: TransformerConfig
+    training: TrainingConfig
+    search: SearchConfig
+    reasons: list[str]
+
+
+# ── text ──────────────────────────────────────────────────────────────────────────────────
+
+
+def plan_tokenizer(survey: Survey, asked: Mapping[str, Any]) -> TokenizerConfig:
+    kinds = [best_kind([pair[side] for pair in survey.sample]) for side in (0, 1)]
+    alike = kinds[0] == kinds[1]
+    chosen: dict[str, Any] = {
+        "kind": kinds[0],
+        "target_kind": None if alike else kinds[1],
+        "joint": alike and shared_letters(survey.sample) > 0.5,
+        "vocabulary": vocabulary_for(survey.pairs),
+    }
+    if "kind" in asked and "target_kind" not in asked:
+        chosen["target_kind"] = None
+        chosen["joint"] = shared_letters(survey.sample) > 0.5
+    return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
+
+
+def vocabulary_for(pairs: int) -> int:
+    """4,000 subwords for 30,000 pairs, 8,000 for 170,000, 16,000 for a million; to a hundred."""
+    return round(min(24_000, max(1000, 4000 * (pairs / 30_000) ** 0.4)), -2)
+
+
+def best_kind(texts: Sequence[str]) -> Kind:
+    words = Counter(word for text in texts for word in text.split())
+    total, rare = words.total(), sum(count == 1 for count in words.values())
+    if total < 1.5 * len(texts):
+        return "characters"  # a line is a word: only its letters repeat
+    if len(words) <= CLOSED and rare < 0.01 * total:
+        return "words"  # a closed list: nothing new will come
+    return "unigram"
+
+
+def shared_letters(sample: Sequence[Pair]) -> float:
+    """How much of the text of each side is written in letters that the other side uses too; the smaller share."""
+    sides = [
+        Counter(letter for pair in sample[:20_000] for letter in pair[side] if letter.isalpha()) for side in (0, 1)
+    ]
+    shares = [
+        sum(count for letter, count in own.items() if letter in other) / max(1, own.total())
+        for own, other in (sides, reversed(sides))
+    ]
+    return min(shares)
+
+
+# ── model ─────────────────────────────────────────────────────────────────────────────────
+
+SIZES = (  # width, heads, layers, hidden; each about twice the work of the one before
+    (96, 4, 3, 384),
+    (128, 4, 3, 512),
+    (192, 4, 3, 768),
+    (256, 4, 4, 1024),
+    (384, 6, 4, 1536),
+    (512, 8, 6, 2048),
+)
+
+
+def work_per_token(config: TransformerConfig) -> float:
+    """Multiplications and additions for a target token and one of the source, forward and back: 6 a parameter used."""
+    c = config
+    encoder = c.layers * (4 * c.width**2 + 2 * c.width * c.hidden)
+    decoder = c.layers * (8 * c.width**2 + 2 * c.width * c.hidden)
+    return 6.0 * (encoder + decoder + c.target_vocabulary * c.width)
+
+
+def measure_machine(seconds: float = 0.4) -> float:
+    """Multiplications and additions a second in the products of a small model, on the threads torch has now."""
+    states, weights = torch.randn(2048, 256), torch.randn(256, 1024)
+    states @ weights  # the first one warms up
+    rounds, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        states @ weights
+        rounds += 1
+    return rounds * 2 * 2048 * 256 * 1024 / (time.perf_counter() - start)
+
+
+def minutes_for(pairs: int) -> float:
+    """How long to train where nobody said: 12 minutes for 10,000 pairs, 37 for 100,000, 115 for a million."""
+    return 20 * (pairs / 30_000) ** 0.5
+
+
+def plan_model(prepared: Prepared, work: float, preset: str, asked: Mapping[str, Any]) -> TransformerConfig:
+    """The settings of a model that `work` multiplications can train on this corpus."""
+    tokenizers = prepared.tokenizers
+    fixed: dict[str, Any] = {
+        "source_vocabulary": len(tokenizers.source),
+        "target_vocabulary": len(tokenizers.target),
+        "tied": "all" if tokenizers.joint else "target",
+    }
+    if preset:
+        chosen = {
+            "dropout": dropout_for(prepared, work, TransformerConfig(**fixed, **PRESETS[preset])),
+            **PRESETS[preset],
+        }
+    else:
+        config = largest_worth_training(fixed, prepared, work)
+        chosen = {**config.model_dump(), "dropout": dropout_for(prepared, work, config)}
+    return TransformerConfig.read({**chosen, **fixed, **asked}, section="model")
+
+
+def largest_worth_training(fixed: Mapping[str, Any], prepared: Prepared, work: float) -> TransformerConfig:
+    configs = [
+        TransformerConfig(**fixed, width=width, heads=heads, layers=layers, hidden=hidden, norm_first=True)
+        for width, heads, layers, hidden in SIZES
+    ]
+    return next((config for config in reversed(configs) if is_worth_it(config, prepared, work)), configs[0])
+
+
+def is_worth_it(config: TransformerConfig, prepared: Prepared, work: float) -> bool:
+    """Enough tokens can be seen for each parameter that learns, and the corpus can fill it."""
+    used = work_per_token(config) / 6
+    seen = work / work_per_token(config)
+    return seen >= TOKENS_PER_PARAMETER * used and used <= PARAMETERS_PER_TOKEN * target_tokens(prepared)
+
+
+TOKENS_PER_PARAMETER = 1.5
+PARAMETERS_PER_TOKEN = 10.0
+
+
+def target_tokens(prepared: Prepared) -> int:
+    return int(prepared.train.about["target_tokens"]) + len(prepared.train)
+
+
+def dropout_for(prepared: Prepared, work: float, config: TransformerConfig) -> float:
+    """0.1 for a few epochs, up to 0.3 for many."""
+    epochs = work / work_per_token(config) / target_tokens(prepared)
+    return round(min(0.3, max(0.05, 0.05 + 0.05 * math.log2(max(1.0, epochs)))), 2)
+
+
+# ── training ──────────────────────────────────────────────────────────────────────────────
+
+
+RATES = {"sgd": 0.5, "momentum": 0.1, "adagrad": 0.02, "rmsprop": 5e-4, "adam": 1.5e-3, "adamw": 1.5e-3, "muon": 4e-3}
+
+
+def plan_training(
+    config: TransformerConfig, asked: Mapping[str, Any], steps: int, validations: int, *, fine_tuning: bool
+) -> TrainingConfig:
+    """Steps are known by now, from --steps or from the timing."""
+    default = str(TrainingConfig.model_fields["optimizer"].default)
+    chosen = {
+        "steps": steps,
+        "rate": rate_for(str(asked.get("optimizer", default)), config.width, fine_tuning),
+        "warmup": max(20, steps // 20),
+        "validate_every": max(1, math.ceil(steps / validations)),
+        "save_every": max(1, math.ceil(steps / validations)),
+        "report_every": max(1, min(50, steps // 50)),
+    }
+    return TrainingConfig.read({**chosen, **asked}, section="training")
+
+
+def rate_for(optimizer: str, width: int, fine_tuning: bool) -> float:
+    """The rate at width 192, falling with the root of the width; a quarter where weights are learned already."""
+    return float(f"{RATES.get(optimizer, 1e-3) * math.sqrt(192 / width) * (0.25 if fine_tuning else 1):.2g}")
+
+
+def plan_search(prepared: Prepared, asked: Mapping[str, Any]) -> SearchConfig:
+    """Outputs may be as long as the longest in training were for their source, and somewhat longer."""
+    lengths = prepared.train.lengths()[:200_000].astype(float) + 1
+    ratio = float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.99))
+    extra = float(np.quantile(lengths[:, 1] - ratio * lengths[:, 0], 0.999))
+    chosen = {"longest_ratio": round(1.2 * ratio, 2), "longest_extra": max(10, math.ceil(extra) + 5)}
+    return SearchConfig.read({**chosen, **asked}, section="search")

@@ -1,0 +1,160 @@
+"""From files of text to token ids on disk: look at the corpus, learn the tokenizers, write the index.
+
+survey      count the pairs and keep a sample of them            one pass
+encode      clean, tokenize, drop what is unfit, write the ids    one pass, a chunk at a time
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from dragoman.config import Settings
+from dragoman.errors import DataError
+from dragoman.runs.files import write_file, write_folder
+from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of
+from dragoman.text.index import PairIndex, write_index
+from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn_tokenizers, open_tokenizers
+
+SAMPLE = 100_000  # pairs that the tokenizers are learned from
+CHUNK = 10_000  # pairs encoded at a time
+Notice = Callable[[str], None]
+
+
+class DataConfig(Settings):
+    longest: int = Field(256, gt=0, description="pairs with more tokens on a side are dropped")
+    valid_pairs: int = Field(1000, gt=0, description="about how many pairs are split off where no --valid is given")
+    max_empty: float = Field(0.05, ge=0, le=1, description="share of pairs with an empty side that is put up with")
+
+
+class Survey(NamedTuple):
+    """What is known of a corpus before it is tokenized."""
+
+    pairs: int  # with both sides
+    sample: list[Pair]  # cleaned, spread evenly over the corpus
+    valid_share: float  # of the training corpus, set apart for validation; 0 where it has files of its own
+
+
+class Prepared(NamedTuple):
+    tokenizers: Tokenizers
+    train: PairIndex
+    valid: PairIndex
+    valid_texts: list[Pair]
+
+
+def survey(corpus: Corpus, has_valid: bool, config: DataConfig) -> Survey:
+    """Read everything once, keep every 2ⁿ-th pair: enough to plan by, never too much to hold."""
+    check_alignment(corpus)
+    dropped, sample, stride, line, looked = Dropped(), list[Pair](), 1, 0, 0
+    for line, raw in enumerate(corpus.pairs(), start=1):
+        if line % stride:
+            continue
+        looked += 1
+        if pair := keep(raw, line, dropped):
+            sample.append(pair)
+        if len(sample) == 2 * SAMPLE:
+            sample, stride = sample[::2], 2 * stride
+    empty = sum(dropped.counts.values()) / max(1, looked)
+    if empty > config.max_empty:
+        raise DataError(
+            "E-DATA-02",
+            f"{empty:.0%} of the pairs of {corpus.name} have an empty side (first: line {min(dropped.first.values()):,}) "
+            f"and {config.max_empty:.0%} is the limit; repair the files, or raise it with --set data.max_empty=0.5",
+        )
+    pairs = round(line * (1 - empty))
+    if pairs < 2:
+        raise DataError("E-DATA-10", f"{corpus.name} has {pairs} pairs with two sides; there is nothing to learn from")
+    return Survey(pairs, sample, 0.0 if has_valid else min(0.1, config.valid_pairs / pairs))
+
+
+def prepare(
+    run: Path,
+    corpus: Corpus,
+    valid: Corpus | None,
+    surveyed: Survey,
+    tokenizer: TokenizerConfig | Tokenizers,
+    config: DataConfig,
+    notice: Notice,
+) -> Prepared:
+    """Learn the tokenizers, unless they are given, and write both indexes; the validation part first."""
+    tokenizers = tokenizer if isinstance(tokenizer, Tokenizers) else learn_tokenizers(tokenizer, surveyed.sample)
+    write_folder(run / "tokenizer", tokenizers.save)
+    share, sources = surveyed.valid_share, set[str]()
+    chosen = valid.pairs() if valid else (p for p in corpus.pairs() if part_of(p.source) < share)
+    valid_texts = [pair for line, raw in enumerate(chosen, 1) if (pair := keep(raw, line, Dropped()))]
+    if not valid_texts:
+        raise DataError("E-DATA-11", f"no pair of {(valid or corpus).name} is left for validation; give --valid files")
+    (run / "data").mkdir(exist_ok=True)
+    write_file(run / "data" / "valid.json", json.dumps(valid_texts, ensure_ascii=False))
+    sources = {pair.source for pair in valid_texts}
+    encode_corpus(run / "data" / "valid", iter(valid_texts), tokenizers, DataConfig(longest=100_000), sources=None)
+    rest = corpus.pairs() if valid else (p for p in corpus.pairs() if part_of(p.source) >= share)
+    index = encode_corpus(run / "data" / "train", rest, tokenizers, config, sources)
+    tell(index.about, notice)
+    if len(index) == 0:
+        raise DataError("E-DATA-10", f"no pair of {corpus.name} is left to learn from; see what was dropped above")
+    return open_prepared(run)
+
+
+def open_prepared(run: Path) -> Prepared:
+    texts = [Pair(*pair) for pair in json.loads((run / "data" / "valid.json").read_text(encoding="utf-8"))]
+    tokenizers = open_tokenizers(run / "tokenizer")
+    return Prepared(tokenizers, PairIndex(run / "data" / "train"), PairIndex(run / "data" / "valid"), texts)
+
+
+def is_prepared(run: Path) -> bool:
+    return (run / "data" / "train" / "index.json").exists()
+
+
+def encode_corpus(
+    folder: Path, pairs: Iterator[Pair], tokenizers: Tokenizers, config: DataConfig, sources: set[str] | None
+) -> PairIndex:
+    """Write the ids of all fit pairs. `sources` are the validation's: those met again here are counted."""
+    dropped, about = Dropped(), dict[str, Any]()
+    counts = Counter[str]()
+
+    def chunks() -> Iterator[list[tuple[list[int], list[int]]]]:
+        lines = enumerate(pairs, start=1)
+        while chunk := list(islice(lines, CHUNK)):
+            clean_pairs = [(line, pair) for line, raw in chunk if (pair := keep(raw, line, dropped))]
+            counts["read"] += len(chunk)
+            counts["leaked"] += sum(pair.source in sources for _, pair in clean_pairs) if sources else 0
+            yield list(encode_chunk(clean_pairs, tokenizers, config, dropped, counts))
+        about.update(counts, dropped=dropped.sentences())  # known only now; written after the last chunk
+
+    size = max(len(tokenizers.source), len(tokenizers.target))
+    return write_index(folder, chunks(), size, about)
+
+
+def encode_chunk(
+    pairs: list[tuple[int, Pair]], tokenizers: Tokenizers, config: DataConfig, dropped: Dropped, counts: Counter[str]
+) -> Iterator[tuple[list[int], list[int]]]:
+    sources = tokenizers.source.encode([pair.source for _, pair in pairs])
+    targets = tokenizers.target.encode([pair.target for _, pair in pairs])
+    special = tokenizers.special
+    for (line, _), source, target in zip(pairs, sources, targets, strict=True):
+        short, long = sorted((len(source), len(target)))
+        if long > config.longest:
+            dropped.add(f"more than {config.longest} tokens on a side", line)
+        elif short == 0:
+            dropped.add("a side without a token", line)
+        else:
+            counts["source_tokens"] += len(source)
+            counts["target_tokens"] += len(target)
+            counts["unknown"] += source.count(special.unknown) + target.count(special.unknown)
+            yield source, target
+
+
+def tell(about: dict[str, Any], notice: Notice) -> None:
+    """Say what was dropped, and what looks wrong with what was kept."""
+    for sentence in about["dropped"]:
+        notice(sentence)
+    if about.get("leaked"):
+        notice(f"{about['leaked']:,} training pairs have a source that also stands in the validation data")
+    unknown, tokens = about.get("unknown", 0), about.get("source_tokens", 0) + about.get("target_tokens", 0)
+    if unknown > 0.01 * tokens:
+        notice(f"{unknown / tokens:.1%} of the tokens are unknown to the tokenizer; was the text split by another one?")

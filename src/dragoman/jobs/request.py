@@ -1,0 +1,82 @@
+"""What a person asks of a training run, and what of it may change when the run goes on."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from dragoman.config import Settings, nearest
+from dragoman.errors import UsageError
+from dragoman.runs.record import read_toml
+
+SECTIONS = ("data", "tokenizer", "model", "training", "search")
+MAY_CHANGE = ("minutes", "training.steps", "training.report_every", "training.validate_every", "training.save_every")
+PREFIX = "DRAGOMAN_"
+
+
+class Request(Settings):
+    corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx")
+    valid: list[str] = Field([], description="validation data, as one or two files; else a part is split off")
+    out: str = Field("", description="the run's folder; else runs/<corpus>-<family>-<preset>")
+    family: str = Field("transformer", description="which kind of model")
+    preset: str = Field("", description="tiny, small or base; else the size is chosen from the corpus")
+    source: str = Field("", description="the source's language, where the file names do not tell")
+    target: str = Field("", description="the target's language")
+    encoding: str = Field("utf-8", description="of the text files")
+    start_from: str = Field("", description="a model whose weights and tokenizer to start from")
+    minutes: float | None = Field(None, gt=0, description="the whole time this command may take")
+    seed: int = Field(1, ge=0, description="decides the first weights, the batches and the dropout")
+    settings: dict[str, dict[str, Any]] = Field({}, description="section -> key -> value")
+
+    def asked(self, section: str) -> dict[str, Any]:
+        return self.settings.get(section, {})
+
+    def lasting(self) -> dict[str, Any]:
+        """What must stay the same when a run goes on, flat: 'model.width' -> 256."""
+        flat = {f"{section}.{key}": value for section, keys in self.settings.items() for key, value in keys.items()}
+        plain = self.model_dump(exclude={"settings", "out"})
+        plain["corpora"], plain["valid"] = (
+            [str(Path(p).resolve()) for p in self.corpora],
+            [str(Path(p).resolve()) for p in self.valid],
+        )
+        return {key: value for key, value in {**plain, **flat}.items() if key not in MAY_CHANGE}
+
+
+def refuse_changes(now: Mapping[str, Any], before: Mapping[str, Any], folder: Path) -> None:
+    """A run goes on with the settings it began with; anything else would be another run under its name."""
+    changed = [key for key in sorted({*now, *before}) if now.get(key) != before.get(key)]
+    if changed:
+        listed = "; ".join(f"{key} was {before.get(key)!r} and is now {now.get(key)!r}" for key in changed)
+        raise UsageError(
+            "E-RUN-09", f"{folder} was begun otherwise: {listed}. Use --fresh to begin anew, or another --out"
+        )
+
+
+def gather_settings(
+    sets: Sequence[str], config: Path | None, environment: Mapping[str, str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Flags over DRAGOMAN_* over the file: section -> key -> value."""
+    found: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    if config is not None:
+        for section, values in read_toml(config).items():
+            refuse_unknown_section(section)
+            found[section].update(values)
+    for name, value in (os.environ if environment is None else environment).items():
+        section, _, key = name.removeprefix(PREFIX).lower().partition("_")
+        if name.startswith(PREFIX) and section in SECTIONS:
+            found[section][key] = value
+    for item in sets:
+        path, equals, value = item.partition("=")
+        section, dot, key = path.partition(".")
+        if not (equals and dot):
+            raise UsageError("E-SET-05", f"--set {item} cannot be read; write --set section.key=value")
+        refuse_unknown_section(section)
+        found[section][key] = value
+    return {section: values for section, values in found.items() if values}
+
+
+def refuse_unknown_section(section: str) -> None:
+    if section not in SECTIONS:
+        raise UsageError("E-SET-06", f"there is no section {section!r} of settings; {nearest(section, list(SECTIONS))}")

@@ -1,0 +1,319 @@
+"""A whole training run: plan, loop, validation, saves. The caller is told of everything by events, and shows them.
+
+The same call on the same folder goes on where the last one stopped: settings are read from the folder, the newest
+whole checkpoint is loaded, and batch, dropout and rate of every later step are what they would have been.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import nn
+
+from dragoman import models
+from dragoman.decoding.beam import SearchConfig
+from dragoman.decoding.translate import Translator
+from dragoman.errors import DataError, Interrupted
+from dragoman.evaluation.scores import bleu, chrf
+from dragoman.jobs.prepare import Prepared
+from dragoman.jobs.signals import Stop
+from dragoman.runs.checkpoint import (
+    average_weights,
+    checkpoints,
+    load_checkpoint,
+    newest_whole_checkpoint,
+    remove_old_checkpoints,
+    save_checkpoint,
+)
+from dragoman.runs.model import load_weights, save_model, weights_of
+from dragoman.runs.record import Log
+from dragoman.text.batches import Batch, BatchOrder, make_batch
+from dragoman.text.index import PairIndex
+from dragoman.training.loop import Step, train
+from dragoman.training.objectives import LossSum, translation_loss
+from dragoman.training.optimizers import make_optimizer
+from dragoman.training.schedules import share_of_peak
+from dragoman.training.settings import TrainingConfig
+
+WATCHED = 3  # validation sentences shown as they improve
+SCORED = 128  # validation sentences translated for a score at each validation
+FIVE = 5  # steps in a row without a finite gradient end a run
+
+
+# ── what the caller is told ───────────────────────────────────────────────────────────────
+
+
+class Report(NamedTuple):
+    step: int
+    steps: int
+    epoch: float
+    nats_per_token: float
+    tokens_per_second: float
+    rate: float
+    gradient_norm: float
+    seconds: float  # trained so far, over all sittings
+    seconds_left: float
+
+
+class Validation(NamedTuple):
+    step: int
+    nats_per_token: float
+    bleu: float
+    chrf: float
+    best: bool
+    samples: list[tuple[str, str, str]]  # source, output, reference
+
+
+class Notice(NamedTuple):
+    sentence: str
+
+
+class Finished(NamedTuple):
+    run: Path
+    step: int
+    reason: str
+    best_nats: float
+    averaged: bool
+
+
+Item = TypeVar("Item")
+Event = Report | Validation | Notice | Finished
+
+
+# ── the run ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Progress:
+    """What changes as a run goes on and is saved with it, besides weights and optimizer."""
+
+    step: int = 0
+    seconds: float = 0.0
+    best_nats: float = float("inf")
+    validations_since_best: int = 0
+    stopped: str = ""  # why it ended before its last step
+
+
+@dataclass
+class Run:
+    """A model in training, in its folder."""
+
+    folder: Path
+    prepared: Prepared
+    training: TrainingConfig
+    model: nn.Module
+    about: dict[str, Any]  # saved with the model: search settings, languages, longest sentence
+    seed: int
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        t = self.training
+        self.optimizer = make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
+        self.order = BatchOrder(self.prepared.train.lengths(), t.tokens_per_step // t.accumulate, self.seed)
+        self.special = self.prepared.tokenizers.special
+        self.objective: Callable[[Any, Batch], LossSum] = partial(translation_loss, label_smoothing=t.label_smoothing)
+
+    def rate(self, step: int) -> float:
+        t = self.training
+        return t.rate * share_of_peak(t.schedule, step, t.warmup, t.steps)
+
+    def batches(self, after: int) -> Iterator[list[Batch]]:
+        """The micro-batches of step `after` + 1, + 2 …; the place in the corpus follows from the step alone."""
+        place = after * self.training.accumulate
+        while True:
+            yield [self.batch(place + i) for i in range(self.training.accumulate)]
+            place += self.training.accumulate
+
+    def batch(self, place: int) -> Batch:
+        epoch, k = divmod(place, len(self.order))
+        return make_batch([self.prepared.train[int(row)] for row in self.order.rows(epoch, k)], self.special)
+
+    def translator(self) -> Translator:
+        return Translator(self.model, self.prepared.tokenizers, self.about)
+
+    def save(self) -> None:
+        save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress))
+        remove_old_checkpoints(self.folder, keep=self.training.average + 1)
+
+    def save_model(self) -> None:
+        config: Any = self.model.config
+        save_model(self.folder / "model", config, weights_of(self.model), self.prepared.tokenizers, self.about)
+
+    def resume(self) -> list[str]:
+        """Go back to the newest whole checkpoint, if there is one; what is said about damaged ones."""
+        path, said = newest_whole_checkpoint(self.folder)
+        if path is not None:
+            self.progress = Progress(**load_checkpoint(path, self.model, self.optimizer))
+        return said
+
+
+def follow(run: Run, stop: Stop) -> Iterator[Event]:
+    """Train to the last step, or until validation says to stop; save on the way and at the end."""
+    t, progress = run.training, run.progress
+    log = Log(run.folder / "log.jsonl", after_step=progress.step)
+    clock = Clock(progress.seconds)
+    refused = 0
+    if progress.step == 0:
+        run.save()  # from here on a kill costs nothing
+    steps = train(
+        run.model, run.batches(progress.step), run.objective, run.optimizer,
+        rate=run.rate, clip=t.clip, seed=run.seed, first=progress.step + 1,
+    )  # fmt: skip
+    while progress.step < t.steps and not progress.stopped:
+        step = next(steps)
+        progress.step, progress.seconds = step.number, clock.seconds()
+        clock.count(step.tokens)
+        if not step.applied:
+            refused += 1
+            yield Notice(name_bad_step(run, step))
+            refuse_to_go_on(run, refused)
+        else:
+            refused = 0
+        if step.number % t.report_every == 0 or step.number == t.steps:
+            report = make_report(run, step, clock)
+            log.write({"kind": "report", **report._asdict()})
+            yield report
+        if step.number % t.validate_every == 0 or step.number == t.steps:
+            validation = validate(run)
+            log.write({"kind": "validation", **validation._asdict()})
+            yield validation
+        progress.seconds = clock.seconds()
+        if step.number % t.save_every == 0 or step.number == t.steps or progress.stopped or stop.asked:
+            run.save()
+        if stop.asked:
+            raise Interrupted("E-RUN-07", f"stopped at step {step.number:,} and saved; the same command goes on")
+    yield finish(run)
+
+
+class Clock:
+    """Seconds of this run, those of earlier sittings included, and tokens per second since the last report."""
+
+    def __init__(self, before: float) -> None:
+        self.start = time.monotonic() - before
+        self.since, self.tokens = time.monotonic(), 0
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.start
+
+    def count(self, tokens: int) -> None:
+        self.tokens += tokens
+
+    def tokens_per_second(self) -> float:
+        now = time.monotonic()
+        speed = self.tokens / max(1e-9, now - self.since)
+        self.since, self.tokens = now, 0
+        return speed
+
+
+def make_report(run: Run, step: Step, clock: Clock) -> Report:
+    t, done = run.training, run.progress
+    return Report(
+        step=step.number,
+        steps=t.steps,
+        epoch=step.number * t.accumulate / len(run.order),
+        nats_per_token=step.nats_per_token,
+        tokens_per_second=clock.tokens_per_second(),
+        rate=run.rate(step.number),
+        gradient_norm=step.gradient_norm,
+        seconds=done.seconds,
+        seconds_left=done.seconds / done.step * (t.steps - done.step),
+    )
+
+
+def name_bad_step(run: Run, step: Step) -> str:
+    epoch, k = divmod((step.number - 1) * run.training.accumulate, len(run.order))
+    return f"step {step.number:,} gave no finite gradient and was not applied (batch {k:,} of epoch {epoch + 1:,})"
+
+
+def refuse_to_go_on(run: Run, refused: int) -> None:
+    if refused >= FIVE:
+        half = run.training.rate / 2
+        raise DataError(
+            "E-RUN-08",
+            f"{FIVE} steps in a row gave no finite gradient; the last good checkpoint is kept. Start again with "
+            f"--fresh --set training.rate={half:g}, half of what it was",
+        )
+
+
+# ── validation ────────────────────────────────────────────────────────────────────────────
+
+
+def validate(run: Run) -> Validation:
+    """Loss on the whole validation part, score of a few translations; a better loss than ever saves the model."""
+    nats, samples, scores = measure(run)
+    progress = run.progress
+    best = nats < progress.best_nats
+    progress.best_nats = min(nats, progress.best_nats)
+    progress.validations_since_best = 0 if best else progress.validations_since_best + 1
+    if run.training.patience and progress.validations_since_best >= run.training.patience:
+        progress.stopped = f"no better validation in {run.training.patience} of them"
+    if best:
+        run.save_model()
+    return Validation(progress.step, nats, *scores, best, spread(samples, WATCHED))
+
+
+def measure(run: Run) -> tuple[float, list[tuple[str, str, str]], tuple[float, float]]:
+    """Validation loss, the samples translated, and their BLEU and chrF."""
+    run.model.eval()
+    some = spread(run.prepared.valid_texts, SCORED)
+    outputs = [t.text for t in run.translator().translate([pair.source for pair in some], beam=1)]
+    references = [pair.target for pair in some]
+    samples = [(pair.source, output, pair.target) for pair, output in zip(some, outputs, strict=True)]
+    return validation_loss(run), samples, (bleu(outputs, references), chrf(outputs, references))
+
+
+@torch.inference_mode()
+def validation_loss(run: Run) -> float:
+    """Nats per token with the training's own smoothing: sharp guesses that are wrong cost less than without it."""
+    nats, tokens = 0.0, 0
+    for batch in valid_batches(run.prepared.valid, run.training.tokens_per_step, run):
+        loss = run.objective(run.model, batch)
+        nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
+    return nats / tokens
+
+
+def valid_batches(valid: PairIndex, tokens: int, run: Run) -> Iterator[Batch]:
+    order = BatchOrder(valid.lengths(), tokens, seed=0)
+    for k in range(len(order)):
+        yield make_batch([valid[int(row)] for row in order.rows(0, k)], run.special)
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """Up to `count` items, evenly over the whole."""
+    stride = max(1, len(items) // count)
+    return list(items[::stride][:count])
+
+
+# ── the end ───────────────────────────────────────────────────────────────────────────────
+
+
+def finish(run: Run) -> Finished:
+    """Keep the mean of the last checkpoints as the model, if it validates better than the best single one."""
+    progress, t = run.progress, run.training
+    averaged = False
+    last = checkpoints(run.folder)[: t.average]
+    if len(last) > 1:
+        trained = {name: tensor.clone() for name, tensor in weights_of(run.model).items()}
+        load_weights(run.model, average_weights(last), run.folder)
+        run.model.eval()
+        nats = validation_loss(run)
+        if nats < progress.best_nats:
+            averaged, progress.best_nats = True, nats
+            run.save_model()
+        load_weights(run.model, trained, run.folder)
+    reason = progress.stopped or f"all {t.steps:,} steps done"
+    return Finished(run.folder, progress.step, reason, progress.best_nats, averaged)
+
+
+def build_model(config: Any, seed: int) -> nn.Module:
+    """A model with its first random weights, the same for the same seed."""
+    torch.manual_seed(seed)
+    return models.build(config)
+
+
+def about_model(search: SearchConfig, languages: tuple[str, str], longest: int) -> dict[str, Any]:
+    return {"search": search.model_dump(), "languages": list(languages), "longest": longest}

@@ -1,0 +1,121 @@
+"""The Transformer block, and a stack of them. One class serves every family:
+
+    encoder, BERT, ViT   no source attention   mask hides padding
+    GPT                  no source attention   mask hides the future
+    decoder, T5          source attention      mask hides the future
+
+Families differ in the parts they hand over, not in flags: T5 passes RMSNorm and an unscaled
+score, BERT passes GELU and norm_first=False.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import cast
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from dragoman.modules.attention import Attention, Memory
+from dragoman.modules.dropout import Dropout
+
+Past = tuple[Memory, ...]  # one memory for each block; () before the first token
+
+
+class Residual(nn.Module):
+    """x + sublayer(x), normalised before the sublayer (GPT-2, T5, ViT) or after the sum (2017, BERT)."""
+
+    def __init__(self, norm: nn.Module, *, norm_first: bool, dropout: float) -> None:
+        super().__init__()
+        self.norm = norm
+        self.norm_first = norm_first
+        self.dropout = Dropout(dropout)
+
+    def enter(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        return self.norm(x) if self.norm_first else x
+
+    def leave(self, x: Float[Tensor, "B T D"], y: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        x = x + self.dropout(y)
+        return x if self.norm_first else self.norm(x)
+
+
+def feedforward(width: int, hidden: int, activation: nn.Module) -> nn.Sequential:
+    """FFN(x) = W₂ f(W₁ x + b₁) + b₂, the same for every position (Vaswani et al. 2017, eq. 2)."""
+    inward, outward = nn.Linear(width, hidden), nn.Linear(hidden, width)
+    for linear in (inward, outward):
+        nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(linear.bias)
+    return nn.Sequential(inward, activation, outward)
+
+
+class Block(nn.Module):
+    def __init__(
+        self,
+        *,
+        self_attention: Attention,
+        source_attention: Attention | None = None,
+        feedforward: nn.Module,
+        norm: Callable[[], nn.Module],
+        norm_first: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.source_attention = source_attention
+        self.feedforward = feedforward
+        self.around_self = Residual(norm(), norm_first=norm_first, dropout=dropout)
+        self.around_source = Residual(norm(), norm_first=norm_first, dropout=dropout) if source_attention else None
+        self.around_feedforward = Residual(norm(), norm_first=norm_first, dropout=dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        mask: Bool[Tensor, "#B #H #T #K"],
+        bias: Float[Tensor, "#B #H #T #K"] | None = None,
+        past: Memory | None = None,
+        source: Memory | None = None,
+        source_mask: Bool[Tensor, "#B #H #T #S"] | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], Memory]:
+        """Return the new states, and the self-attention memory grown by them."""
+        h = self.around_self.enter(x)
+        memory = self.self_attention.remember(h)
+        memory = memory if past is None else past.extend(memory)
+        x = self.around_self.leave(x, self.self_attention(h, memory, mask, bias))
+
+        if self.source_attention is not None and self.around_source is not None:
+            h = self.around_source.enter(x)
+            x = self.around_source.leave(x, self.source_attention(h, source, source_mask))
+
+        h = self.around_feedforward.enter(x)
+        return self.around_feedforward.leave(x, self.feedforward(h)), memory
+
+
+class Stack(nn.Module):
+    def __init__(self, blocks: Iterable[Block], final_norm: nn.Module | None = None) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.final_norm = final_norm or nn.Identity()
+
+    def __iter__(self) -> Iterator[Block]:
+        return cast("Iterator[Block]", iter(self.blocks))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        mask: Bool[Tensor, "#B #H #T #K"],
+        bias: Float[Tensor, "#B #H #T #K"] | None = None,
+        past: Past = (),
+        source: Past = (),
+        source_mask: Bool[Tensor, "#B #H #T #S"] | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], Past]:
+        grown: list[Memory] = []
+        for i, block in enumerate(self.blocks):
+            x, memory = block(x, mask, bias, past[i] if past else None, source[i] if source else None, source_mask)
+            grown.append(memory)
+        return self.final_norm(x), tuple(grown)
+
+    def remember_source(self, states: Float[Tensor, "B S D"]) -> Past:
+        """What each block will read of the source, computed once for a whole translation."""
+        return tuple(block.source_attention.remember(states) for block in self if block.source_attention)
+
+
+def length_of(past: Past) -> int:
+    return past[0].keys.shape[2] if past else 0

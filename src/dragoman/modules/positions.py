@@ -1,0 +1,59 @@
+"""Where each token stands: attention alone does not know the order of what it reads."""
+
+from collections.abc import Callable
+from typing import Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+def sinusoids(length: int, width: int, base: float = 10000.0) -> Float[Tensor, "T D"]:
+    """PE(pos, 2i) = sin(pos / base^(2i/D)),  PE(pos, 2i+1) = cos(the same angle), in float64.
+
+    Sine and cosine are interleaved, so a shift by k positions rotates each pair of numbers by k times its own rate:
+    PE(pos + k) = R(k) PE(pos). The wavelengths run from 2π to base · 2π; the base is not a limit on the length.
+    """
+    even = torch.arange(0, width, 2, dtype=torch.float64)
+    rates = base ** (-even / width)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * rates  # (T, D/2)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]
+
+
+class SinusoidalPositions(nn.Module):
+    """The fixed waves of 2017: computed once, in float64, and computed further when a longer text comes."""
+
+    table: Float[Tensor, "N D"]
+
+    def __init__(self, width: int, ready: int = 256) -> None:
+        super().__init__()
+        self.width = width
+        self.register_buffer("table", sinusoids(ready, width).float(), persistent=False)
+
+    def forward(self, start: int, length: int) -> Float[Tensor, "T D"]:
+        if start + length > len(self.table):
+            self.table = sinusoids(2 * (start + length), self.width).to(self.table)
+        return self.table[start : start + length]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """A move to another device or precision starts from float64 again, so nothing is rounded twice."""
+        super()._apply(fn, recurse)
+        self.table = sinusoids(len(self.table), self.width).to(self.table)
+        return self
+
+
+class LearnedPositions(nn.Module):
+    """A vector learned for each position up to `longest`; there is none for the next one."""
+
+    def __init__(self, longest: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(longest, width)
+        nn.init.normal_(self.table.weight, std=0.02)
+
+    def forward(self, start: int, length: int) -> Float[Tensor, "T D"]:
+        if start + length > self.table.num_embeddings:
+            raise ValueError(
+                f"this model learned {self.table.num_embeddings} positions and was asked for {start + length}; "
+                f"shorten the text or train with a larger `longest`"
+            )
+        return self.table.weight[start : start + length]

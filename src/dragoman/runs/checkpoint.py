@@ -1,0 +1,105 @@
+"""A checkpoint is all that a run needs to go on as if it had never stopped.
+
+    weights.safetensors     the model's parameters
+    optimizer.safetensors   the optimizer's own numbers, each under its parameter's name
+    state.json              the step, the best score so far, and whatever else the job keeps
+    manifest.json           sha256 of each; written last
+
+Random numbers need no saving: dropout is seeded by the step, and batches are a function of (seed, epoch, k).
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from dragoman.errors import DataError
+from dragoman.runs.files import check_folder, write_folder
+from dragoman.runs.model import load_weights, read_tensors, weights_of
+
+
+def checkpoint_folder(run: Path, step: int) -> Path:
+    return run / "checkpoints" / f"step-{step:08d}"
+
+
+def save_checkpoint(
+    run: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any]
+) -> None:
+    def fill(ready: Path) -> None:
+        save_file(weights_of(model), ready / "weights.safetensors")
+        save_file(optimizer_tensors(model, optimizer), ready / "optimizer.safetensors")
+        (ready / "state.json").write_text(json.dumps({"step": step, **state}))
+
+    write_folder(checkpoint_folder(run, step), fill)
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """Newest first; half-written ones have other names and do not count."""
+    found = [path for path in (run / "checkpoints").glob("step-*") if path.name[5:].isdigit()]
+    return sorted(found, reverse=True)
+
+
+def newest_whole_checkpoint(run: Path) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint that is not damaged, and a sentence about each that is."""
+    said = []
+    for path in checkpoints(run):
+        try:
+            check_folder(path)
+        except DataError as problem:
+            said.append(f"{problem.sentence}; going back to the one before")
+        else:
+            return path, said
+    return None, said
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    load_weights(model, read_tensors(path / "weights.safetensors"), path)
+    load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
+    return json.loads((path / "state.json").read_text())
+
+
+def remove_old_checkpoints(run: Path, keep: int) -> None:
+    for path in checkpoints(run)[keep:]:
+        shutil.rmtree(path)
+
+
+def average_weights(paths: list[Path]) -> dict[str, Tensor]:
+    """The mean of several checkpoints' weights, parameter by parameter."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        for name, tensor in read_tensors(path / "weights.safetensors").items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+
+
+# ── the optimizer's numbers ───────────────────────────────────────────────────────────────
+
+
+def parameter_states(
+    model: nn.Module, optimizer: torch.optim.Optimizer
+) -> Iterator[tuple[str, Tensor, dict[str, Any]]]:
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            yield names[id(parameter)], parameter, optimizer.state[parameter]
+
+
+def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{name}/{key}": tensor.contiguous()
+        for name, _, state in parameter_states(model, optimizer)
+        for key, tensor in state.items()
+        if isinstance(tensor, Tensor)
+    }
+
+
+def load_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    for name, _, state in parameter_states(model, optimizer):
+        prefix = f"{name}/"
+        for key in [key for key in tensors if key.startswith(prefix)]:
+            state[key.removeprefix(prefix)] = tensors[key].clone()

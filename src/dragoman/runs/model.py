@@ -1,0 +1,94 @@
+"""A model's folder: weights, settings and tokenizer, enough to translate and nothing else.
+
+config.json           the model's settings, how to search, the languages
+tokenizer/            as trained
+weights.safetensors   the parameters by name; what is tied is stored once
+manifest.json         sha256 of each
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from dragoman import models
+from dragoman.errors import DataError
+from dragoman.runs.files import check_folder, recover_folder, write_folder
+from dragoman.text.tokenizer import Tokenizers, open_tokenizers
+
+FORMAT = 1
+
+
+class SavedModel(NamedTuple):
+    model: nn.Module
+    tokenizers: Tokenizers
+    about: dict[str, Any]  # search settings, languages, the longest sentence trained on
+
+
+def save_model(
+    folder: Path, config: Any, weights: Mapping[str, Tensor], tokenizers: Tokenizers, about: dict[str, Any]
+) -> None:
+    def fill(ready: Path) -> None:
+        settings = {"format": FORMAT, "model": models.to_dict(config), **about}
+        (ready / "config.json").write_text(json.dumps(settings, indent=1, ensure_ascii=False), encoding="utf-8")
+        tokenizers.save(ready / "tokenizer")
+        save_file(dict(weights), ready / "weights.safetensors")
+
+    write_folder(folder, fill)
+
+
+def open_model(path: Path) -> SavedModel:
+    """A model's folder, or a run's folder with one in it."""
+    folder = find_model(path)
+    check_folder(folder)
+    about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if about.pop("format") > FORMAT:
+        raise DataError("E-RUN-05", f"{folder} was written by a newer dragoman; install that version to open it")
+    model = models.build(models.from_dict(about.pop("model")))
+    load_weights(model, read_tensors(folder / "weights.safetensors"), folder)
+    return SavedModel(model.eval(), open_tokenizers(folder / "tokenizer"), about)
+
+
+def find_model(path: Path) -> Path:
+    for folder in (path / "model", path):
+        recover_folder(folder)
+        if (folder / "config.json").is_file():
+            return folder
+    if not path.exists():
+        raise DataError("E-RUN-04", f"there is no model at {path}; give the folder of a run, such as runs/<name>")
+    raise DataError("E-RUN-04", f"{path} holds no model; a run has one in model/ after its first validation")
+
+
+# ── weights ───────────────────────────────────────────────────────────────────────────────
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter once: a tied table stands under the first of its names."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Every parameter filled, every tensor used, every shape equal — or a list of what is not."""
+    wanted = {name: parameter.data for name, parameter in model.named_parameters()}
+    problems = [f"{name} is missing" for name in wanted.keys() - weights.keys()]
+    problems += [f"{name} is left over" for name in weights.keys() - wanted.keys()]
+    problems += [
+        f"{name} is {tuple(weights[name].shape)} and must be {tuple(wanted[name].shape)}"
+        for name in wanted.keys() & weights.keys()
+        if weights[name].shape != wanted[name].shape
+    ]
+    if problems:
+        raise DataError("E-RUN-06", f"the weights in {folder} do not fit its settings: {'; '.join(sorted(problems))}")
+    for name, tensor in wanted.items():
+        tensor.copy_(weights[name])
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as problem:
+        raise DataError("E-RUN-02", f"{path} is damaged: {problem}") from None

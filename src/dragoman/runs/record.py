@@ -1,0 +1,67 @@
+"""What a run writes down about itself: run.toml, its settings; log.jsonl, how it went."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DataError, UsageError
+from dragoman.runs.files import write_file
+
+
+def write_toml(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
+    write_file(path, to_toml(sections))
+
+
+def to_toml(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Sections of plain values; a value that is a mapping becomes a section of its own; None is left out."""
+    lines: list[str] = []
+    for section, values in sections.items():
+        lines += [f"[{section}]", *(f"{key} = {toml_value(v)}" for key, v in values.items() if is_plain(v)), ""]
+        nested = {f"{section}.{key}": v for key, v in values.items() if isinstance(v, Mapping)}
+        lines += [to_toml(nested)] if nested else []
+    return "\n".join(lines)
+
+
+def is_plain(value: Any) -> bool:
+    return value is not None and not isinstance(value, Mapping)
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)  # strings, whole numbers, booleans and lists are the same in both
+
+
+def read_toml(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError("E-SET-03", f"there is no settings file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise DataError("E-SET-04", f"{path} is not TOML that can be read: {problem}") from None
+
+
+class Log:
+    """One JSON object a line. After a crash, what was logged past the checkpoint is dropped: it will come again."""
+
+    def __init__(self, path: Path, after_step: int = 0) -> None:
+        self.path = path
+        kept = [line for line in self.lines() if line["step"] <= after_step]
+        write_file(path, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def lines(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        found = []
+        for line in self.path.read_text().split("\n"):
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue  # the end of a line that a crash cut off
+        return found
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")

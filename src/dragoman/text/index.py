@@ -1,0 +1,77 @@
+"""Sentence pairs as token ids in memory-mapped files, so that a corpus may be larger than memory.
+
+ids.bin       every sentence's ids, one after another: source, target, source, target …
+offsets.bin   where each sentence begins, and the end of the last: int64
+index.json    how many pairs there are and how wide an id is; written last, so a half-written index is no index
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+
+Ids = NDArray[np.integer]
+
+
+class PairIndex:
+    """Pair i is `index[i]`; nothing is read until it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        about = json.loads((folder / "index.json").read_text())
+        self.count: int = about["pairs"]
+        self.about: dict[str, Any] = about["about"]
+        self.ids = map_file(folder / "ids.bin", np.dtype(about["dtype"]))
+        self.offsets = map_file(folder / "offsets.bin", np.dtype(np.int64))
+        if len(self.offsets) != 2 * self.count + 1 or len(self.ids) != self.offsets[-1]:
+            raise DataError("E-DATA-08", f"the index {folder} is damaged; delete it and run the same command")
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, row: int) -> tuple[Ids, Ids]:
+        a, b, c = (int(place) for place in self.offsets[2 * row : 2 * row + 3])
+        return self.ids[a:b], self.ids[b:c]
+
+    def lengths(self) -> Int[np.ndarray, "N 2"]:
+        """Tokens on each side of each pair."""
+        return np.diff(self.offsets).astype(np.int32).reshape(-1, 2)
+
+
+def map_file(path: Path, dtype: np.dtype[Any]) -> Ids:
+    if path.stat().st_size == 0:
+        return np.zeros(0, dtype)  # an empty file cannot be mapped
+    return np.memmap(path, dtype, mode="r")
+
+
+def write_index(
+    folder: Path,
+    chunks: Iterable[Sequence[tuple[Sequence[int], Sequence[int]]]],
+    vocabulary: int,
+    about: dict[str, Any],
+) -> PairIndex:
+    """Write pairs as they come, a chunk at a time, and open the result. `about` is kept with them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "index.json").unlink(missing_ok=True)
+    dtype = np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
+    count, end = 0, 0
+    with (folder / "ids.bin").open("wb") as ids, (folder / "offsets.bin").open("wb") as offsets:
+        offsets.write(np.int64(0).tobytes())
+        for chunk in chunks:
+            sentences = [sentence for pair in chunk for sentence in pair]
+            if not sentences:
+                continue
+            places = end + np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
+            np.fromiter(chain.from_iterable(sentences), dtype, int(places[-1]) - end).tofile(ids)
+            places.tofile(offsets)
+            count, end = count + len(chunk), int(places[-1])
+    ready = folder / "index.json.new"
+    ready.write_text(json.dumps({"pairs": count, "dtype": dtype.name, "about": about}))
+    ready.replace(folder / "index.json")
+    return PairIndex(folder)

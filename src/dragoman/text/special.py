@@ -1,0 +1,20 @@
+"""The ids with a meaning of their own. They are saved with the tokenizer and never inferred.
+
+With which token a decoder starts differs in the field: lecture 002 gives it a token of its own, lecture 003 starts
+from <eos>, Marian and T5 from <pad>. Here `start` is a setting like the others.
+"""
+
+from pydantic import Field
+
+from dragoman.config import Settings
+
+
+class SpecialIds(Settings):
+    pad: int = Field(0, ge=0, description="fills the rectangle; never looked at")
+    start: int = Field(1, ge=0, description="what the decoder is given before the first token")
+    end: int = Field(2, ge=0, description="ends every source and every target")
+    unknown: int = Field(3, ge=0, description="stands for what the tokenizer has no token for")
+
+    def never_written(self) -> list[int]:
+        """Tokens that no output may hold: the decoder writes words, and `end`."""
+        return sorted({self.pad, self.start, self.unknown} - {self.end})

@@ -1,0 +1,238 @@
+"""Text to ids and back. Four kinds behind one protocol:
+
+    unigram, bpe   subwords, learned by sentencepiece; the default for translation
+    characters     one token a character; for spellings, sounds, dates
+    words          one token a word; for small closed vocabularies
+
+A folder holds what was learned and the special ids; opening it needs nothing else.
+"""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+import sentencepiece
+from pydantic import Field
+
+from dragoman.config import Settings
+from dragoman.errors import DataError
+from dragoman.text.special import SpecialIds
+
+Kind = Literal["unigram", "bpe", "characters", "words"]
+SPECIAL_PIECES = {"pad": "<pad>", "start": "<s>", "end": "</s>", "unknown": "<unk>"}
+WORD_START = "▁"  # how sentencepiece writes the space before a word
+
+
+class TokenizerConfig(Settings):
+    kind: Kind = Field("unigram", description="unigram or bpe subwords, characters, or words")
+    target_kind: Kind | None = Field(None, description="the target's kind, where it is another than the source's")
+    joint: bool = Field(True, description="one vocabulary for both sides")
+    vocabulary: int = Field(8000, gt=4, description="how many subwords to learn; fewer if the text has not so many")
+    special: SpecialIds = Field(SpecialIds(), description="ids of padding, start, end and unknown")
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    kind: str  # what its tokens are called: subwords, characters, words
+    special: SpecialIds
+
+    def __len__(self) -> int: ...
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without start or end. The texts are clean (`reading.clean`)."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str: ...
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Each token as it is shown to people."""
+        ...
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """To which word of the text each token belongs, counted from 0."""
+        ...
+
+    def save(self, folder: Path, name: str) -> None: ...
+
+
+class Subwords:
+    """A sentencepiece model."""
+
+    def __init__(self, proto: bytes, special: SpecialIds) -> None:
+        self.kind = "subwords"
+        self.special = special
+        self.proto = proto
+        self.model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+
+    def __len__(self) -> int:
+        return self.model.vocab_size()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.model.encode(list(texts), num_threads=2)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.model.decode([int(i) for i in ids])
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.model.id_to_piece(int(i)) for i in ids]
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        word, numbers = -1, []
+        for piece in self.pieces(ids):
+            if piece.startswith(WORD_START) or word < 0:
+                word += 1
+            numbers.append(word)
+        return numbers
+
+    def save(self, folder: Path, name: str) -> None:
+        (folder / f"{name}.model").write_bytes(self.proto)
+
+
+class Symbols:
+    """A list of symbols, each a character or a word; the place in the list is the id."""
+
+    def __init__(self, symbols: Sequence[str], special: SpecialIds, *, separator: str) -> None:
+        self.kind = "words" if separator else "characters"
+        self.special = special
+        self.symbols = list(symbols)
+        self.separator = separator  # what stands between two symbols: nothing, or a space
+        self.ids = {symbol: i for i, symbol in enumerate(symbols)}
+        self.silent = {special.pad, special.start, special.end}
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def split(self, text: str) -> list[str]:
+        return text.split() if self.separator else list(text)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        unknown = self.special.unknown
+        return [[self.ids.get(symbol, unknown) for symbol in self.split(text)] for text in texts]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.separator.join(self.symbols[i] for i in ids if i not in self.silent)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.symbols[i] for i in ids]
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        if self.separator:
+            return list(range(len(ids)))
+        word, numbers = 0, []
+        for symbol in self.pieces(ids):
+            word += symbol == " "
+            numbers.append(word)
+        return numbers
+
+    def save(self, folder: Path, name: str) -> None:
+        about = {"separator": self.separator, "symbols": self.symbols}
+        (folder / f"{name}.json").write_text(json.dumps(about, ensure_ascii=False, indent=0), encoding="utf-8")
+
+
+# ── learning ──────────────────────────────────────────────────────────────────────────────
+
+
+def learn(kind: Kind, texts: Iterable[str], vocabulary: int, special: SpecialIds) -> Tokenizer:
+    match kind:
+        case "characters":
+            return learn_symbols((list(text) for text in texts), special, separator="")
+        case "words":
+            return learn_symbols((text.split() for text in texts), special, separator=" ")
+        case "unigram" | "bpe":
+            return learn_subwords(kind, list(texts), vocabulary, special)
+
+
+def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator: str) -> Symbols:
+    counts = Counter(symbol for text in texts for symbol in text)
+    ordered = iter(sorted(counts, key=lambda symbol: (-counts[symbol], symbol)))
+    reserved = {getattr(special, name): piece for name, piece in reversed(SPECIAL_PIECES.items())}
+    size = len(reserved) + len(counts)
+    return Symbols([reserved[i] if i in reserved else next(ordered) for i in range(size)], special, separator=separator)
+
+
+def learn_subwords(kind: str, texts: list[str], vocabulary: int, special: SpecialIds) -> Subwords:
+    alphabet = len(set().union(*texts)) if texts else 0
+    proto = io.BytesIO()
+    own_start = special.start not in {special.pad, special.end, special.unknown}
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=proto,
+            model_type=kind,
+            vocab_size=max(vocabulary, min(alphabet, 3000) + 16),
+            hard_vocab_limit=False,
+            character_coverage=1.0 if alphabet < 1000 else 0.9995,
+            normalization_rule_name="identity",  # the text is clean already, and must come back as it was
+            pad_id=special.pad,
+            bos_id=special.start if own_start else -1,
+            eos_id=special.end,
+            unk_id=special.unknown,
+            max_sentence_length=1 << 16,
+            num_threads=2,
+            minloglevel=2,
+        )
+    except RuntimeError as problem:
+        raise DataError(
+            "E-TOK-01", f"no {kind} subwords can be learned from these {len(texts):,} sentences: {one_line(problem)}"
+        ) from None
+    return Subwords(proto.getvalue(), special)
+
+
+def one_line(problem: Exception) -> str:
+    return " ".join(str(problem).split())
+
+
+# ── both sides ────────────────────────────────────────────────────────────────────────────
+
+
+class Tokenizers:
+    """The source's tokenizer and the target's: the same object where the vocabulary is joint."""
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        self.source, self.target = source, target
+
+    @property
+    def joint(self) -> bool:
+        return self.source is self.target
+
+    @property
+    def special(self) -> SpecialIds:
+        return self.target.special
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        sides = {"joint": self.source} if self.joint else {"source": self.source, "target": self.target}
+        for name, tokenizer in sides.items():
+            tokenizer.save(folder, name)
+        about = {"sides": list(sides), "special": self.special.model_dump()}
+        (folder / "tokenizer.json").write_text(json.dumps(about, indent=1))
+
+
+def learn_tokenizers(config: TokenizerConfig, pairs: Sequence[tuple[str, str]]) -> Tokenizers:
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    if config.joint:
+        joint = learn(config.kind, [*sources, *targets], config.vocabulary, config.special)
+        return Tokenizers(joint, joint)
+    target_kind = config.target_kind or config.kind
+    return Tokenizers(
+        learn(config.kind, sources, config.vocabulary, config.special),
+        learn(target_kind, targets, config.vocabulary, config.special),
+    )
+
+
+def open_tokenizers(folder: Path) -> Tokenizers:
+    try:
+        about = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        special = SpecialIds.read(about["special"], section="tokenizer.special")
+        sides = [open_side(folder, name, special) for name in about["sides"]]
+    except (OSError, ValueError, KeyError, RuntimeError) as problem:
+        raise DataError("E-TOK-02", f"{folder} holds no tokenizer that can be read: {one_line(problem)}") from None
+    return Tokenizers(sides[0], sides[-1])
+
+
+def open_side(folder: Path, name: str, special: SpecialIds) -> Tokenizer:
+    if (folder / f"{name}.model").exists():
+        return Subwords((folder / f"{name}.model").read_bytes(), special)
+    about = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return Symbols(about["symbols"], special, separator=about["separator"])

@@ -1,0 +1,63 @@
+"""What a model is asked to make small. An objective returns a SUM and a COUNT, never a mean:
+sums of micro-batches and of processes add up to the gradient of one large batch; means do not."""
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.models.state import Translating
+from dragoman.text.batches import Batch
+
+ROWS = 256  # tokens scored at a time: their logits stay in the cache
+
+
+class LossSum(NamedTuple):
+    nats: Float[Tensor, ""]  # summed over the tokens, carries the gradient
+    tokens: int
+
+
+def translation_loss(model: Translating, batch: Batch, label_smoothing: float = 0.0) -> LossSum:
+    """−Σ log p(target token | source, the target before it), all positions at once (teacher forcing)."""
+    real = batch.target_mask
+    states = model.states(batch.source, batch.source_mask, batch.target_in)[real]  # (N D), no padding
+    nats = cross_entropy(states, model.scores.table.weight, batch.target_out[real], label_smoothing)
+    return LossSum(nats, len(states))
+
+
+def cross_entropy(
+    states: Float[Tensor, "N D"], table: Float[Tensor, "V D"], wanted: Int[Tensor, " N"], smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """Σ H(q, softmax(E x)) with q = 1−ε on the wanted token and ε spread evenly over all V.
+
+    In one pass with its own gradient, a few rows at a time, so the (N V) logits never exist as a whole.
+    """
+    return CrossEntropy.apply(states, table, wanted, smoothing)
+
+
+class CrossEntropy(torch.autograd.Function):
+    """nats = Σ lse(z) − (1−ε) z[wanted] − ε mean(z);   ∂/∂z = softmax(z) − (1−ε) onehot − ε/V."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, table: Tensor, wanted: Tensor, smoothing: float) -> Tensor:
+        learns = states.requires_grad or table.requires_grad
+        nats = states.new_zeros(())
+        to_states, to_table = torch.zeros_like(states), torch.zeros_like(table)
+        for x, y, to_x in zip(states.split(ROWS), wanted.split(ROWS), to_states.split(ROWS), strict=True):
+            logits = x @ table.T
+            log_sum = logits.logsumexp(dim=-1, keepdim=True)
+            right = logits.gather(1, y[:, None])
+            nats += (log_sum - (1 - smoothing) * right - smoothing * logits.mean(dim=-1, keepdim=True)).sum()
+            if learns:
+                slope = logits.sub_(log_sum).exp_().sub_(smoothing / len(table))
+                slope.scatter_add_(1, y[:, None], slope.new_full((len(y), 1), smoothing - 1))
+                torch.mm(slope, table, out=to_x)
+                to_table.addmm_(slope.T, x)
+        ctx.save_for_backward(to_states, to_table)
+        return nats
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        to_states, to_table = ctx.saved_tensors
+        return to_states * upstream[0], to_table * upstream[0], None, None

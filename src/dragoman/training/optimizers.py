@@ -1,0 +1,137 @@
+"""How parameters follow their gradients. One table names them all; what torch has is taken from torch.
+
+name       direction of a step, g the gradient
+sgd        g
+momentum   v ← 0.9 v + g
+adagrad    g / √Σg²                      the sum grows: rates only fall
+rmsprop    g / √mean g²                  an exponential mean: it forgets
+adam       m̂ / √v̂                        both means, corrected for starting at zero
+adamw      the same, with weight decay apart from the gradient
+muon       m made orthogonal             for matrices; AdamW for tables, norms and biases
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, overload
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+
+Name = Literal["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "muon"]
+
+
+def make_optimizer(name: Name, model: nn.Module, rate: float, weight_decay: float = 0.0) -> Optimizer:
+    parameters = list(model.parameters())
+    match name:
+        case "sgd":
+            return SGD(parameters, rate, weight_decay=weight_decay)
+        case "momentum":
+            return SGD(parameters, rate, momentum=0.9, weight_decay=weight_decay)
+        case "adagrad":
+            return Adagrad(parameters, rate, weight_decay=weight_decay)
+        case "rmsprop":
+            return RMSprop(parameters, rate, alpha=0.98, weight_decay=weight_decay)
+        case "adam":
+            return Adam(parameters, rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
+        case "adamw":
+            return AdamW(parameters, rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
+        case "muon":
+            return Muon(*matrices_and_rest(model), rate, weight_decay=weight_decay)
+
+
+def matrices_and_rest(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """The matrices that map states to states, and everything else: tables of vectors, norms, biases."""
+    tables = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in tables]
+    chosen = {id(p) for p in matrices}
+    return matrices, [p for p in model.parameters() if id(p) not in chosen]
+
+
+class Muon(Optimizer):
+    """Momentum made orthogonal (Jordan et al. 2024): every direction of a matrix learns at the same speed.
+
+        m ← μ m + g;   W ← W − rate · 0.2 √max(rows, columns) · orthogonal(g + μ m)
+
+    The factor gives the update the size of Adam's (Liu et al. 2025), so both parts share one rate. Computed in
+    float32: bfloat16, as torch.optim.Muon has it, is several times slower on a CPU without its instructions.
+    """
+
+    def __init__(
+        self,
+        matrices: Iterable[nn.Parameter],
+        rest: Iterable[nn.Parameter],
+        lr: float,
+        *,
+        momentum: float = 0.95,
+        betas: tuple[float, float] = (0.9, 0.98),
+        weight_decay: float = 0.0,
+    ) -> None:
+        groups = [{"params": list(matrices), "orthogonal": True}, {"params": list(rest), "orthogonal": False}]
+        super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": betas, "weight_decay": weight_decay})
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        loss = closure() if closure else None
+        for group in self.param_groups:
+            learning = [p for p in group["params"] if p.grad is not None]
+            if learning and group["weight_decay"]:
+                torch._foreach_mul_(learning, 1 - group["lr"] * group["weight_decay"])
+            if learning and group["orthogonal"]:
+                self.step_matrices(learning, group)
+            elif learning:
+                self.step_rest(learning, group)
+        return loss
+
+    def step_matrices(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
+        by_shape: dict[tuple[int, ...], list[Tensor]] = {}
+        for matrix in matrices:
+            by_shape.setdefault(tuple(matrix.shape), []).append(matrix)
+        for (rows, columns), alike in by_shape.items():  # one batched product for all of a shape
+            gradients = torch.stack([p.grad for p in alike if p.grad is not None])
+            momenta = torch.stack([self.state[p].setdefault("momentum", torch.zeros_like(p)) for p in alike])
+            momenta.mul_(group["momentum"]).add_(gradients)
+            updates = orthogonal(gradients + group["momentum"] * momenta)
+            size = 0.2 * math.sqrt(max(rows, columns))
+            for p, momentum, update in zip(alike, momenta, updates, strict=True):
+                self.state[p]["momentum"].copy_(momentum)
+                p.add_(update, alpha=-group["lr"] * size)
+
+    def step_rest(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
+        """m ← β₁ m + (1−β₁) g;  v ← β₂ v + (1−β₂) g²;  p ← p − rate · m̂ / (√v̂ + ε)."""
+        first, second = group["betas"]
+        for p in parameters:
+            state = self.state[p]
+            if not state:
+                state.update(step=torch.zeros(()), mean=torch.zeros_like(p), square=torch.zeros_like(p))
+            state["step"] += 1
+        steps = float(self.state[parameters[0]]["step"])
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        means, squares = [self.state[p]["mean"] for p in parameters], [self.state[p]["square"] for p in parameters]
+        torch._foreach_lerp_(means, gradients, 1 - first)
+        torch._foreach_mul_(squares, second)
+        torch._foreach_addcmul_(squares, gradients, gradients, 1 - second)
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_div_(roots, math.sqrt(1 - second**steps))
+        torch._foreach_add_(roots, 1e-9)
+        torch._foreach_addcdiv_(parameters, means, roots, -group["lr"] / (1 - first**steps))
+
+
+def orthogonal(matrices: Float[Tensor, "N R C"], rounds: int = 5) -> Float[Tensor, "N R C"]:
+    """About U Vᵀ of each matrix U Σ Vᵀ, by Newton and Schulz: x ← a x + b (x xᵀ) x + c (x xᵀ)² x.
+
+    The three numbers push every singular value from (0, 1] into about 0.7 … 1.2, in five rounds.
+    """
+    a, b, c = 3.4445, -4.7750, 2.0315
+    tall = matrices.shape[-2] > matrices.shape[-1]
+    x = matrices.mT if tall else matrices  # the smaller square is the cheaper one
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(rounds):
+        square = x @ x.mT
+        x = a * x + torch.baddbmm(b * square, square, square, beta=1.0, alpha=c) @ x
+    return x.mT if tall else x
