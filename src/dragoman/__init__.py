@@ -11,10 +11,15 @@ Letters for tensor axes, the same in every file:
 Masks are boolean and say where one MAY look: True is visible, False is hidden.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# Threads that wait for each other in a busy loop stand in each other's way as soon as another program wants a core: on
+# two busy cores training was eight times slower so. Read by torch's libgomp when it is first imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
     from dragoman.decoding.translate import Translation as Translation

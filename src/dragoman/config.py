@@ -5,25 +5,27 @@ The command line, TOML files and Python read the same fields. An unknown key is 
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dragoman.errors import UsageError
+
+Own = TypeVar("Own", bound="Settings")  # typing.Self, which beartype does not take in single methods
 
 
 class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     @classmethod
-    def read(cls, values: Mapping[str, Any], *, section: str) -> Self:
+    def read(cls: type[Own], values: Mapping[str, Any], *, section: str) -> Own:
         """Settings from loose values, such as those of a TOML file; a wrong one is named as `section.key`."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as problem:
             raise UsageError("E-SET-01", explain(problem, cls, section)) from None
 
-    def changed(self, values: Mapping[str, Any], *, section: str) -> Self:
+    def changed(self: Own, values: Mapping[str, Any], *, section: str) -> Own:
         """The same settings with some values replaced, checked again."""
         return type(self).read({**self.model_dump(), **values}, section=section)
 

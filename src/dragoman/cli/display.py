@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,10 +19,10 @@ from dragoman.jobs.train import Event, Finished, Notice, Report, Validation
 QUIET = 30.0  # seconds between two lines where there is no terminal
 
 
-def show(events: Iterable[Event | Planned], *, as_json: bool = False, out: IO[str] = sys.stdout) -> Finished | None:
+def show(events: Iterable[Event | Planned], *, as_json: bool = False) -> Finished | None:
     """Show every event; the last one says how the run ended."""
     finished = None
-    display = JsonLines(out) if as_json else Panel() if sys.stderr.isatty() else Lines()
+    display = JsonLines() if as_json else Panel() if sys.stderr.isatty() else Lines()
     with display:
         for event in events:
             display.show(event)
@@ -32,8 +32,7 @@ def show(events: Iterable[Event | Planned], *, as_json: bool = False, out: IO[st
 
 
 class JsonLines:
-    def __init__(self, out: IO[str]) -> None:
-        self.out = out
+    """For programs, on standard output."""
 
     def __enter__(self) -> None: ...
     def __exit__(self, *_: object) -> None: ...
@@ -44,7 +43,7 @@ class JsonLines:
         else:
             values = {key: str(v) if isinstance(v, Path) else v for key, v in event._asdict().items()}
             line = {"event": type(event).__name__.lower(), **values}
-        print(json.dumps(line, ensure_ascii=False), file=self.out, flush=True)
+        print(json.dumps(line, ensure_ascii=False), flush=True)
 
 
 class Lines:

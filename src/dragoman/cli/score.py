@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
+    from dragoman.decoding.translate import Translator
     from dragoman.evaluation.scores import Bucket, Score
 
 WORDS = Parameter(negative="")
@@ -19,6 +20,8 @@ def score(
     hypotheses: Path | None = None,
     beam: int | None = None,
     by_length: Annotated[bool, WORDS] = False,
+    src: str | None = None,
+    tgt: str | None = None,
     encoding: str = "utf-8",
     threads: int | None = None,
     json: Annotated[bool, WORDS] = False,
@@ -37,6 +40,10 @@ def score(
         Beginnings kept at each step of the search; 1 is greedy.
     by_length
         Also the scores of short and long sentences apart.
+    src
+        The source's language, where a file holds several; else the model's.
+    tgt
+        The target's language.
     encoding
         Of the text files.
     threads
@@ -45,31 +52,35 @@ def score(
         One JSON object on one line.
     """
     from dragoman.evaluation import scores
-    from dragoman.text.corpus import find_corpus
+    from dragoman.text.corpus import check_alignment, find_corpus
 
-    pairs = list(find_corpus(corpora, encoding=encoding).pairs())
+    check_alignment(find_corpus(corpora, encoding=encoding))  # mistakes are said before torch is imported
+    translator = None if hypotheses else open_translator(model, threads)
+    known = translator.about["languages"] if translator else ["", ""]
+    languages = {"source_language": src or known[0] or None, "target_language": tgt or known[1] or None}
+    pairs = list(find_corpus(corpora, **languages, encoding=encoding).pairs())
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    outputs = read_hypotheses(hypotheses, len(pairs), encoding) if hypotheses else run(model, sources, beam, threads)
-    found = scores.score(outputs, references)
+    if translator:
+        found = translator.translate(sources, beam=beam, notice=lambda s: print(f"dragoman: {s}", file=sys.stderr))
+        outputs = [translation.text for translation in found]
+    else:
+        outputs = read_hypotheses(Path(str(hypotheses)), len(pairs), encoding)
+    measured = scores.score(outputs, references)
     buckets = scores.by_length(sources, outputs, references) if by_length else []
     exact = scores.exact_match(outputs, references)
     if json:
-        print(json_module.dumps(as_dict(found, buckets, exact, len(pairs)), ensure_ascii=False))
+        print(json_module.dumps(as_dict(measured, buckets, exact, len(pairs)), ensure_ascii=False))
     else:
-        show(found, buckets, exact, len(pairs))
+        show(measured, buckets, exact, len(pairs))
     return 0
 
 
-def run(model: str, sources: list[str], beam: int | None, threads: int | None) -> list[str]:
-    import torch
-
+def open_translator(model: str, threads: int | None) -> "Translator":
     from dragoman.decoding.translate import load
+    from dragoman.jobs.machine import use_threads
 
-    if threads:
-        torch.set_num_threads(threads)
-    translator = load(model)
-    found = translator.translate(sources, beam=beam, notice=lambda s: print(f"dragoman: {s}", file=sys.stderr))
-    return [translation.text for translation in found]
+    use_threads(threads)
+    return load(model)
 
 
 def read_hypotheses(path: Path, count: int, encoding: str) -> list[str]:

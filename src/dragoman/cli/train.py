@@ -1,6 +1,5 @@
 """dragoman train: two files in, a translator out."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -78,9 +77,10 @@ def train(
     """
     from dragoman.errors import MachineError, UsageError
     from dragoman.jobs.request import Request, gather_settings
+    from dragoman.text.corpus import find_corpus
 
     if task != "translate":
-        raise UsageError("E-USE-05", f"there is no task {task!r} yet; known: translate")
+        raise UsageError("E-USE-08", f"there is no task {task!r} yet; known: translate")
     if device != "cpu":
         raise MachineError("E-ENV-01", f"the device {device} cannot be used yet; leave out --device to use the CPU")
     settings = gather_settings(set or [], config)
@@ -94,9 +94,10 @@ def train(
         },
         section="train",
     )  # fmt: skip
+    find_corpus(corpora, encoding=encoding)  # a missing file is said before torch is imported
 
     from dragoman.cli.display import show
     from dragoman.jobs.start import start
 
-    show(start(request, threads=threads, fresh=fresh, dry_run=dry_run), as_json=json, out=sys.stdout)
+    show(start(request, threads=threads, fresh=fresh, dry_run=dry_run), as_json=json)
     return 0

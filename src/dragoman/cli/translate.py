@@ -3,9 +3,10 @@
 import json as json_module
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -71,23 +72,24 @@ def translate(
     json
         One JSON object a line: text, score, tokens, alternatives.
     """
-    from dragoman.decoding.sample import SampleConfig
-    from dragoman.decoding.translate import load
     from dragoman.errors import UsageError
+    from dragoman.text.reading import refuse_missing
 
     if texts and input:
         raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
-    if threads:
-        import torch
+    if input:
+        refuse_missing(input)
 
-        torch.set_num_threads(threads)
+    from dragoman.decoding.sample import SampleConfig
+    from dragoman.decoding.translate import load
+    from dragoman.jobs.machine import use_threads
+
+    use_threads(threads)
     translator = load(model)
-    sampling = None
-    if sample:
-        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-        sampling = SampleConfig.read(drawn, section="sample")
+    drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    sampling = SampleConfig.read(drawn, section="sample") if sample else None
+    done = 0
     with open_output(output) as out:
-        done = 0
         for lines in read_input(list(texts), input):
             found = translator.translate(
                 lines,
@@ -112,19 +114,18 @@ def read_input(texts: list[str], path: Path | None) -> Iterator[list[str]]:
     if texts:
         yield [line for text in texts for line in text.split("\n")]
     elif path is not None:
-        from dragoman.text.reading import refuse_missing
+        from dragoman.text.reading import open_bytes
 
-        refuse_missing(path)
-        with path.open("rb") as file:
-            yield from as_they_come(file.fileno())
+        with open_bytes(path) as file:
+            yield from as_they_come(file.read)
     else:
-        yield from as_they_come(sys.stdin.fileno())
+        yield from as_they_come(lambda size: os.read(sys.stdin.fileno(), size))
 
 
-def as_they_come(descriptor: int) -> Iterator[list[str]]:
+def as_they_come(read: Callable[[int], bytes]) -> Iterator[list[str]]:
     """Whole lines as soon as they can be read, so that a program at the other end of a pipe gets its answer."""
     rest = b""
-    while chunk := os.read(descriptor, 1 << 16):
+    while chunk := read(1 << 16):
         *lines, rest = (rest + chunk).split(b"\n")
         while lines:
             yield [to_text(line) for line in lines[:AT_ONCE]]
@@ -137,16 +138,27 @@ def to_text(line: bytes) -> str:
     return line.decode("utf-8", errors="replace").removesuffix("\r")
 
 
-def open_output(path: Path | None) -> Any:
-    from contextlib import nullcontext
-
+@contextmanager
+def open_output(path: Path | None) -> Iterator[Any]:
+    """Standard output, or a file that takes its name only when it is complete."""
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-        return nullcontext(sys.stdout)
-    return path.open("w", encoding="utf-8", newline="\n")
+        yield sys.stdout
+        return
+    from dragoman.errors import SaveError
+
+    ready = path.with_name(path.name + ".new")
+    try:
+        with ready.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        ready.replace(path)
+    except OSError as problem:
+        raise SaveError(
+            "E-SAVE-01", f"{path} could not be written ({problem.strerror}); choose another --output"
+        ) from None
 
 
-def write(translation: "Translation", out: IO[str], nbest: int, as_json: bool) -> None:
+def write(translation: "Translation", out: Any, nbest: int, as_json: bool) -> None:
     ranked = [translation, *translation.alternatives]
     if as_json:
         line = as_dict(translation) | {"alternatives": [as_dict(other) for other in translation.alternatives]}

@@ -23,9 +23,10 @@ class SearchConfig(Settings):
     length_penalty: float = Field(1.0, ge=0, description="α of Wu et al. 2016, eq. 14; 0 prefers short outputs")
     longest_ratio: float = Field(2.0, gt=0, description="an output has at most this many tokens for each source token")
     longest_extra: int = Field(20, ge=0, description="… and this many more")
+    longest_output: int = Field(2000, gt=0, description="… and never more than this")
 
     def longest(self, source_tokens: int) -> int:
-        return int(self.longest_ratio * source_tokens) + self.longest_extra
+        return min(int(self.longest_ratio * source_tokens) + self.longest_extra, self.longest_output)
 
 
 class Hypothesis(NamedTuple):
@@ -73,7 +74,8 @@ def beam_search(
         options = beams.log_probs[..., None] + allowed(logits[:, -1], special).unflatten(0, (len(places), width))
         if prefixes is not None:
             force(options, [prefixes[place] for place in places.tolist()], length)
-        beams = finish(beams, options[..., special.end], length, config)
+        ended = may_end(options, special.end, forced=length > limits)
+        beams = finish(beams, ended, length, config)
         options[..., special.end] = -torch.inf
         beams, parents = extend(beams, options)
 
@@ -114,8 +116,18 @@ def force(options: Float[Tensor, "B W V"], prefixes: Sequence[Sequence[int]], le
             options[row, :, prefix[length - 1]] = kept
 
 
+def may_end(options: Float[Tensor, "B W V"], end: int, forced: Bool[Tensor, " B"]) -> Float[Tensor, "B W"]:
+    """Log-probabilities of ending here; −∞ where W other tokens are likelier, unless there is no room for one more.
+
+    So a beam of one ends where greedy search does, and a beam of the whole vocabulary may end anywhere.
+    """
+    ended = options[..., end].clone()
+    likelier = (options > ended[..., None]).sum(dim=-1)
+    return ended.masked_fill((likelier >= options.shape[1]) & ~forced[:, None], -torch.inf)
+
+
 def finish(beams: Beams, ended: Float[Tensor, "B W"], length: int, config: SearchConfig) -> Beams:
-    """Let every beginning end here; keep the best of these and of those that ended before."""
+    """Keep the best of those that end here and of those that ended before."""
     width = ended.shape[1]
     scores = torch.cat([beams.done_scores, ended / length_penalty(length, config.length_penalty)], dim=1)
     best = scores.topk(width).indices
@@ -144,10 +156,13 @@ def can_stop(beams: Beams, limits: Int[Tensor, " B"], length: int, config: Searc
     """True where the length is used up, or no beginning still alive can overtake what is finished.
 
     A longer text is never likelier, so a beginning is worth at most its own log-probability under the last penalty.
+    A beam of one ends with the first <end>: that is greedy search.
     """
+    width = beams.log_probs.shape[1]
     penalties = torch.tensor([length_penalty(limit + 1, config.length_penalty) for limit in limits.tolist()])
     best_possible = beams.log_probs[:, 0] / penalties
-    return (length > limits) | (best_possible <= beams.done_scores[:, config.nbest - 1])
+    least = beams.done_scores[:, config.nbest - 1]
+    return (length > limits) | (best_possible <= least) | ((width == 1) & least.isfinite())
 
 
 def hypotheses(beams: Beams, row: int, count: int) -> list[Hypothesis]:

@@ -22,7 +22,7 @@ class AttentionMap(NamedTuple):
 def attention_maps(
     model: nn.Module, tokenizers: Tokenizers, source: list[int], target: list[int]
 ) -> list[AttentionMap]:
-    """Every layer and head, while the model reads `source` and writes `target`; a cross row is the token it predicts."""
+    """Every layer and head, as the model reads `source` and writes `target`; a cross row is the token it predicts."""
     batch = make_batch([(source, target)], tokenizers.special)
     with watching(model) as seen:
         model(batch.source, batch.source_mask, batch.target_in)

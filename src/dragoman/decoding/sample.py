@@ -28,8 +28,9 @@ def sample(
     special: SpecialIds,
     config: SampleConfig,
     numbers: Sequence[int],  # each sentence's own number: its luck does not depend on its neighbours
+    prefixes: Sequence[Sequence[int]],  # tokens that each output must begin with
 ) -> list[Hypothesis]:
-    luck = [torch.Generator().manual_seed(config.seed * 1_000_003 + number) for number in numbers]
+    luck = [torch.Generator().manual_seed((config.seed * 1_000_003 + number) % (1 << 63)) for number in numbers]
     places = list(range(len(longest)))
     tokens: list[list[int]] = [[] for _ in places]
     log_probs = [0.0 for _ in places]
@@ -41,16 +42,19 @@ def sample(
         noise = torch.stack([torch.rand(likely.shape[1], generator=luck[place]) for place in places])
         drawn = (likely - (-noise.log()).log()).argmax(dim=-1)  # Gumbel: the argmax is a draw from the softmax
         going = []
-        for row, (place, token) in enumerate(zip(places, drawn.tolist(), strict=True)):
-            if len(tokens[place]) == longest[place]:
+        for row, place in enumerate(places):
+            token, written = int(drawn[row]), len(tokens[place])
+            if written < len(prefixes[place]):
+                token = prefixes[place][written]
+            elif written == longest[place]:
                 token = special.end  # no room for another
             log_probs[place] += float(log_p[row, token])
             if token != special.end:
                 tokens[place].append(token)
                 going.append(row)
-        rows = torch.tensor(going, dtype=torch.long)
         places = [places[row] for row in going]
-        newest, state = drawn[rows, None], select_rows(state, rows)
+        newest = torch.tensor([[tokens[place][-1]] for place in places])
+        state = select_rows(state, torch.tensor(going, dtype=torch.long))
     return [Hypothesis(text, log_prob, log_prob) for text, log_prob in zip(tokens, log_probs, strict=True)]
 
 

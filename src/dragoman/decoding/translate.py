@@ -10,17 +10,18 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 from dragoman.decoding.beam import Hypothesis, SearchConfig, beam_search
 from dragoman.decoding.maps import AttentionMap, align_words, attention_maps, source_weights
 from dragoman.decoding.sample import SampleConfig, sample
 from dragoman.decoding.split import split_text
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.runs.model import open_model
 from dragoman.text.batches import make_batch, make_source
 from dragoman.text.reading import clean
-from dragoman.text.tokenizer import Tokenizers
+from dragoman.text.tokenizer import Tokenizer, Tokenizers
 
 ROW_TOKENS = 8192  # source tokens searched at once, counted once for each beam
 
@@ -32,6 +33,7 @@ class Translation:
     log_prob: float
     tokens: list[str]
     source_tokens: list[str]
+    words: tuple[int, int] = (0, 0)  # in the source, and in this
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0
     alternatives: list["Translation"] = field(default_factory=list)  # the next best
 
@@ -53,7 +55,7 @@ class Translator:
         self.model: Any = model.eval()  # a module that is also `Translating`
         self.tokenizers, self.about = tokenizers, about
         self.search = SearchConfig.read(about.get("search", {}), section="search")
-        self.longest: int = about["longest"]  # source tokens in the longest sentence trained on
+        self.longest: int = about["longest"]  # tokens in the longest sentence trained on
 
     def translate(
         self,
@@ -70,7 +72,8 @@ class Translator:
     ) -> list[Translation]:
         """One translation for each text. `prefixes` are what the outputs must begin with; texts are lines that count
         from `first_line`, in notices and in sampling's luck."""
-        search = self.search.changed({"beam": beam or self.search.beam, "nbest": nbest}, section="search")
+        beams = self.search.beam if beam is None else beam
+        search = self.search.changed({"beam": beams, "nbest": nbest}, section="search")
         parts = list(self.parts(texts, prefixes, first_line, split, notice))
         found: dict[int, list[Translation]] = {}
         for batch in batches_of(parts, max(search.beam, nbest)):
@@ -85,7 +88,7 @@ class Translator:
     ) -> Iterator[Part]:
         """Texts as ids; one that is too long is split, or refused in words."""
         cleaned = [clean(text) for text in texts]
-        beginnings = self.tokenizers.target.encode([clean(prefix) for prefix in prefixes or [""] * len(texts)])
+        beginnings = self.beginnings(prefixes or [""] * len(texts))
         number = 0
         for i, (text, ids) in enumerate(zip(cleaned, self.tokenizers.source.encode(cleaned), strict=True)):
             pieces = [ids] if ids else []
@@ -94,6 +97,16 @@ class Translator:
             for place, piece in enumerate(pieces):
                 yield Part(first_line + i, number, piece, beginnings[i] if place == 0 else [])
                 number += 1
+
+    def beginnings(self, prefixes: Sequence[str]) -> list[list[int]]:
+        target = self.tokenizers.target
+        found = target.encode([clean(prefix) for prefix in prefixes])
+        for prefix, ids in zip(prefixes, found, strict=True):
+            if set(ids) & set(target.special.never_written()):
+                raise UsageError(
+                    "E-USE-09", f"the prefix {prefix!r} holds what this model cannot write; choose another"
+                )
+        return found
 
     def split(self, line: int, text: str, length: int, allowed: bool, notice: Notice) -> list[list[int]]:
         tokens = self.tokenizers.source
@@ -104,14 +117,15 @@ class Translator:
         notice(f"{too_long}; it was split into {len(pieces):,} parts")
         return tokens.encode(pieces)
 
+    @torch.inference_mode()
     def write(self, parts: list[Part], search: SearchConfig, sampling: SampleConfig | None) -> list[list[Hypothesis]]:
         special = self.tokenizers.special
         state = self.model.encode(*make_source([part.source for part in parts], special))
         longest = [max(search.longest(len(part.source)), len(part.prefix) + 1) for part in parts]
-        if sampling:
-            drawn = sample(self.model, state, longest, special, sampling, [part.line for part in parts])
-            return [[hypothesis] for hypothesis in drawn]
         prefixes = [part.prefix for part in parts]
+        if sampling:
+            lines = [part.line for part in parts]
+            return [[h] for h in sample(self.model, state, longest, special, sampling, lines, prefixes)]
         return beam_search(self.model, state, longest, special, search, prefixes if any(prefixes) else None)
 
     def read_out(
@@ -127,6 +141,7 @@ class Translator:
                     log_prob=h.log_prob,
                     tokens=target.pieces(h.tokens),
                     source_tokens=pieces,
+                    words=(count_words(source, part.source), count_words(target, h.tokens)),
                     alignment=self.align(part.source, h.tokens) if alignments else None,
                 )
                 for h in hypotheses
@@ -169,7 +184,7 @@ def join(parts: list[list[Translation]]) -> Translation:
     ranked = [join_rank([part[min(rank, len(part) - 1)] for part in parts]) for rank in range(max(map(len, parts)))]
     best = ranked[0]
     return Translation(
-        best.text, best.score, best.log_prob, best.tokens, best.source_tokens, best.alignment, ranked[1:]
+        best.text, best.score, best.log_prob, best.tokens, best.source_tokens, best.words, best.alignment, ranked[1:]
     )
 
 
@@ -180,13 +195,18 @@ def join_rank(parts: list[Translation]) -> Translation:
     source_words = target_words = 0
     for part in parts:
         alignment += [(source_words + s, target_words + t) for s, t in part.alignment or []]
-        source_words += len("".join(part.source_tokens).replace("▁", " ").split())
-        target_words += len(part.text.split())
+        source_words += part.words[0]
+        target_words += part.words[1]
     return Translation(
         text=" ".join(part.text for part in parts),
         score=sum(part.score for part in parts),
         log_prob=sum(part.log_prob for part in parts),
         tokens=[token for part in parts for token in part.tokens],
         source_tokens=[token for part in parts for token in part.source_tokens],
+        words=(source_words, target_words),
         alignment=alignment if parts[0].alignment is not None else None,
     )
+
+
+def count_words(tokenizer: Tokenizer, ids: Sequence[int]) -> int:
+    return max(tokenizer.words(ids), default=-1) + 1

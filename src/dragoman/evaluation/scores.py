@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
+from dragoman.errors import DataError
+
 SAMPLES = 1000  # of the bootstrap
 BOUNDS = (10, 20, 30, 40)  # of the length buckets, in source words
 
@@ -25,6 +27,8 @@ class Bucket(NamedTuple):
 
 def score(hypotheses: Sequence[str], references: Sequence[str], *, samples: int = SAMPLES) -> list[Score]:
     """BLEU, chrF and TER over the corpus, with intervals where `samples` are drawn."""
+    if not references:
+        raise DataError("E-DATA-10", "there is no sentence to score; give a corpus that is not empty")
     return [measure(metric, hypotheses, references, samples) for metric in (BLEU, CHRF, TER)]
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.jobs.request import Request
-from dragoman.jobs.start import Planned, start
-from dragoman.jobs.train import Event, Finished
+from dragoman.jobs.start import start
+from dragoman.jobs.train import Finished
 
 
 def train(
     *corpora: str | Path,
-    valid: Sequence[str | Path] = (),
+    valid: str | Path | Sequence[str | Path] = (),
     out: str | Path = "",
     family: str = "transformer",
     preset: str = "",
@@ -26,18 +26,15 @@ def train(
 
     `settings` are sections of values, {"model": {"width": 256}}. The same call on the same folder goes on.
     """
-    request = make_request(
-        corpora, valid, out=str(out), family=family, preset=preset, minutes=minutes, seed=seed,
-        settings=with_steps(settings or {}, steps),
-    )  # fmt: skip
-    events: list[Event | Planned] = list(start(request, threads=threads, fresh=fresh))
-    finished = [event for event in events if isinstance(event, Finished)]
-    return finished[-1].run if finished else Path(out)
-
-
-def make_request(corpora: Sequence[str | Path], valid: Sequence[str | Path], **fields: Any) -> Request:
-    values = {"corpora": [str(path) for path in corpora], "valid": [str(path) for path in valid], **fields}
-    return Request.read(values, section="train")
+    several = [valid] if isinstance(valid, str | Path) else valid
+    values = {
+        "corpora": [str(path) for path in corpora], "valid": [str(path) for path in several], "out": str(out),
+        "family": family, "preset": preset, "minutes": minutes, "seed": seed,
+        "settings": with_steps(settings or {}, steps),
+    }  # fmt: skip
+    request = Request.read(values, section="train")
+    [finished] = [e for e in start(request, threads=threads, fresh=fresh) if isinstance(e, Finished)]
+    return finished.run
 
 
 def with_steps(settings: Mapping[str, Mapping[str, Any]], steps: int | None) -> dict[str, dict[str, Any]]:

@@ -38,15 +38,6 @@ def use_threads(threads: int | None) -> int:
     return torch.get_num_threads()
 
 
-def find_device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError):
-        raise MachineError("E-ENV-01", f"the device {name} is not there; leave out --device to use the CPU") from None
-    return device
-
-
 def peak_memory() -> int:
     """Bytes this process has held at most."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -54,7 +45,8 @@ def peak_memory() -> int:
 
 
 def refuse_full_disk(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
+    there = next(path for path in [folder.absolute(), *folder.absolute().parents] if path.exists())
+    free = shutil.disk_usage(there).free
     if free < needed:
         raise MachineError(
             "E-ENV-02",

@@ -13,28 +13,21 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from dragoman.decoding.beam import SearchConfig
+from dragoman.errors import UsageError
 from dragoman.jobs.prepare import Prepared, Survey
 from dragoman.models.transformer import PRESETS, TransformerConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizer import Kind, TokenizerConfig
 from dragoman.training.settings import TrainingConfig
 
-Asked = Mapping[str, Mapping[str, Any]]  # section -> key -> value, as a person gave them
-
 CLOSED = 1000  # different words on a side that can each have a token of their own
-
-
-class Plan(NamedTuple):
-    model: TransformerConfig
-    training: TrainingConfig
-    search: SearchConfig
-    reasons: list[str]
+SPELLING = 14  # letters in a line at most, on the mean, that is one word; longer ones are sentences without spaces
 
 
 # ── text ──────────────────────────────────────────────────────────────────────────────────
@@ -52,19 +45,21 @@ def plan_tokenizer(survey: Survey, asked: Mapping[str, Any]) -> TokenizerConfig:
     if "kind" in asked and "target_kind" not in asked:
         chosen["target_kind"] = None
         chosen["joint"] = shared_letters(survey.sample) > 0.5
+    if asked.get("target_kind", asked.get("kind")) != asked.get("kind"):
+        chosen["joint"] = False
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
 
 def vocabulary_for(pairs: int) -> int:
     """4,000 subwords for 30,000 pairs, 8,000 for 170,000, 16,000 for a million; to a hundred."""
-    return round(min(24_000, max(1000, 4000 * (pairs / 30_000) ** 0.4)), -2)
+    return 100 * round(min(24_000, max(1000, 4000 * (pairs / 30_000) ** 0.4)) / 100)
 
 
 def best_kind(texts: Sequence[str]) -> Kind:
     words = Counter(word for text in texts for word in text.split())
     total, rare = words.total(), sum(count == 1 for count in words.values())
-    if total < 1.5 * len(texts):
-        return "characters"  # a line is a word: only its letters repeat
+    if total < 1.5 * len(texts) and sum(map(len, texts)) < SPELLING * len(texts):
+        return "characters"  # a line is a short word: only its letters repeat
     if len(words) <= CLOSED and rare < 0.01 * total:
         return "words"  # a closed list: nothing new will come
     return "unigram"
@@ -84,14 +79,21 @@ def shared_letters(sample: Sequence[Pair]) -> float:
 
 # ── model ─────────────────────────────────────────────────────────────────────────────────
 
-SIZES = (  # width, heads, layers, hidden; each about twice the work of the one before
+SIZES = (  # width, heads, layers, hidden; each about half as much work again as the one before
     (96, 4, 3, 384),
     (128, 4, 3, 512),
+    (160, 4, 3, 640),
     (192, 4, 3, 768),
-    (256, 4, 4, 1024),
+    (224, 4, 3, 896),
+    (256, 4, 3, 1024),
+    (320, 5, 3, 1280),
     (384, 6, 4, 1536),
+    (448, 7, 5, 1792),
     (512, 8, 6, 2048),
 )
+TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
+PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
+EFFICIENCY = 0.38  # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory
 
 
 def work_per_token(config: TransformerConfig) -> float:
@@ -103,14 +105,14 @@ def work_per_token(config: TransformerConfig) -> float:
 
 
 def measure_machine(seconds: float = 0.4) -> float:
-    """Multiplications and additions a second in the products of a small model, on the threads torch has now."""
+    """Multiplications and additions a second that training a small model will reach, on the threads torch has now."""
     states, weights = torch.randn(2048, 256), torch.randn(256, 1024)
     states @ weights  # the first one warms up
     rounds, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         states @ weights
         rounds += 1
-    return rounds * 2 * 2048 * 256 * 1024 / (time.perf_counter() - start)
+    return EFFICIENCY * rounds * 2 * 2048 * 256 * 1024 / (time.perf_counter() - start)
 
 
 def minutes_for(pairs: int) -> float:
@@ -134,7 +136,20 @@ def plan_model(prepared: Prepared, work: float, preset: str, asked: Mapping[str,
     else:
         config = largest_worth_training(fixed, prepared, work)
         chosen = {**config.model_dump(), "dropout": dropout_for(prepared, work, config)}
-    return TransformerConfig.read({**chosen, **fixed, **asked}, section="model")
+    sizes = {"source_vocabulary", "target_vocabulary"} & asked.keys()
+    if sizes:
+        raise UsageError("E-SET-01", f"model.{min(sizes)} follows from the tokenizer; set tokenizer.vocabulary instead")
+    config = TransformerConfig.read({**chosen, **fixed, **asked}, section="model")
+    refuse_short_positions(config, prepared)
+    return config
+
+
+def refuse_short_positions(config: TransformerConfig, prepared: Prepared) -> None:
+    needed = 1 + max(int(index.lengths().max()) for index in (prepared.train, prepared.valid))
+    if config.positions == "learned" and config.longest < needed:
+        raise UsageError(
+            "E-SET-01", f"model.longest = {config.longest} positions and the longest sentence needs {needed}; raise it"
+        )
 
 
 def largest_worth_training(fixed: Mapping[str, Any], prepared: Prepared, work: float) -> TransformerConfig:
@@ -152,10 +167,6 @@ def is_worth_it(config: TransformerConfig, prepared: Prepared, work: float) -> b
     return seen >= TOKENS_PER_PARAMETER * used and used <= PARAMETERS_PER_TOKEN * target_tokens(prepared)
 
 
-TOKENS_PER_PARAMETER = 1.5
-PARAMETERS_PER_TOKEN = 10.0
-
-
 def target_tokens(prepared: Prepared) -> int:
     return int(prepared.train.about["target_tokens"]) + len(prepared.train)
 
@@ -169,7 +180,7 @@ def dropout_for(prepared: Prepared, work: float, config: TransformerConfig) -> f
 # ── training ──────────────────────────────────────────────────────────────────────────────
 
 
-RATES = {"sgd": 0.5, "momentum": 0.1, "adagrad": 0.02, "rmsprop": 5e-4, "adam": 1.5e-3, "adamw": 1.5e-3, "muon": 4e-3}
+RATES = {"sgd": 0.5, "momentum": 0.1, "adagrad": 0.02, "rmsprop": 5e-4, "adam": 1.5e-3, "adamw": 1.5e-3, "muon": 6e-3}
 
 
 def plan_training(
@@ -193,10 +204,12 @@ def rate_for(optimizer: str, width: int, fine_tuning: bool) -> float:
     return float(f"{RATES.get(optimizer, 1e-3) * math.sqrt(192 / width) * (0.25 if fine_tuning else 1):.2g}")
 
 
-def plan_search(prepared: Prepared, asked: Mapping[str, Any]) -> SearchConfig:
+def plan_search(prepared: Prepared, config: TransformerConfig, asked: Mapping[str, Any]) -> SearchConfig:
     """Outputs may be as long as the longest in training were for their source, and somewhat longer."""
     lengths = prepared.train.lengths()[:200_000].astype(float) + 1
     ratio = float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.99))
     extra = float(np.quantile(lengths[:, 1] - ratio * lengths[:, 0], 0.999))
     chosen = {"longest_ratio": round(1.2 * ratio, 2), "longest_extra": max(10, math.ceil(extra) + 5)}
+    if config.positions == "learned":
+        chosen["longest_output"] = config.longest - 1  # <start> takes the first place
     return SearchConfig.read({**chosen, **asked}, section="search")

@@ -15,12 +15,12 @@ from pydantic import Field
 
 from dragoman.config import Settings
 from dragoman.errors import DataError
-from dragoman.runs.files import write_file, write_folder
-from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of
+from dragoman.runs.files import check_folder, write_file, write_folder
+from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty
 from dragoman.text.index import PairIndex, write_index
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn_tokenizers, open_tokenizers
 
-SAMPLE = 100_000  # pairs that the tokenizers are learned from
+SAMPLE = 100_000  # pairs at least that the tokenizers are learned from, where there are so many; twice that at most
 CHUNK = 10_000  # pairs encoded at a time
 Notice = Callable[[str], None]
 
@@ -58,14 +58,8 @@ def survey(corpus: Corpus, has_valid: bool, config: DataConfig) -> Survey:
             sample.append(pair)
         if len(sample) == 2 * SAMPLE:
             sample, stride = sample[::2], 2 * stride
-    empty = sum(dropped.counts.values()) / max(1, looked)
-    if empty > config.max_empty:
-        raise DataError(
-            "E-DATA-02",
-            f"{empty:.0%} of the pairs of {corpus.name} have an empty side (first: line {min(dropped.first.values()):,}) "
-            f"and {config.max_empty:.0%} is the limit; repair the files, or raise it with --set data.max_empty=0.5",
-        )
-    pairs = round(line * (1 - empty))
+    refuse_empty(dropped, looked, config.max_empty)
+    pairs = line - round(line * sum(dropped.counts.values()) / max(1, looked))
     if pairs < 2:
         raise DataError("E-DATA-10", f"{corpus.name} has {pairs} pairs with two sides; there is nothing to learn from")
     return Survey(pairs, sample, 0.0 if has_valid else min(0.1, config.valid_pairs / pairs))
@@ -83,46 +77,65 @@ def prepare(
     """Learn the tokenizers, unless they are given, and write both indexes; the validation part first."""
     tokenizers = tokenizer if isinstance(tokenizer, Tokenizers) else learn_tokenizers(tokenizer, surveyed.sample)
     write_folder(run / "tokenizer", tokenizers.save)
-    share, sources = surveyed.valid_share, set[str]()
-    chosen = valid.pairs() if valid else (p for p in corpus.pairs() if part_of(p.source) < share)
-    valid_texts = [pair for line, raw in enumerate(chosen, 1) if (pair := keep(raw, line, Dropped()))]
-    if not valid_texts:
+    share = surveyed.valid_share
+    chosen = numbered(valid) if valid else ((n, p) for n, p in numbered(corpus) if part_of(p.source) < share)
+    texts = encode_valid(run / "data", chosen, tokenizers, config, notice if valid else lambda _: None)
+    if not texts:
         raise DataError("E-DATA-11", f"no pair of {(valid or corpus).name} is left for validation; give --valid files")
-    (run / "data").mkdir(exist_ok=True)
-    write_file(run / "data" / "valid.json", json.dumps(valid_texts, ensure_ascii=False))
-    sources = {pair.source for pair in valid_texts}
-    encode_corpus(run / "data" / "valid", iter(valid_texts), tokenizers, DataConfig(longest=100_000), sources=None)
-    rest = corpus.pairs() if valid else (p for p in corpus.pairs() if part_of(p.source) >= share)
-    index = encode_corpus(run / "data" / "train", rest, tokenizers, config, sources)
+    dropped = Dropped()
+    rest = numbered(corpus, dropped)
+    rest = rest if valid else ((n, p) for n, p in rest if part_of(p.source) >= share)
+    sources = {pair.source for pair in texts}
+    index = encode_corpus(run / "data" / "train", rest, tokenizers, config, dropped, sources)
     tell(index.about, notice)
     if len(index) == 0:
         raise DataError("E-DATA-10", f"no pair of {corpus.name} is left to learn from; see what was dropped above")
     return open_prepared(run)
 
 
+def numbered(corpus: Corpus, dropped: Dropped | None = None) -> Iterator[tuple[int, Pair]]:
+    return enumerate(corpus.pairs(dropped), start=1)
+
+
 def open_prepared(run: Path) -> Prepared:
+    check_folder(run / "tokenizer")
+    train, valid = PairIndex(run / "data" / "train"), PairIndex(run / "data" / "valid")
     texts = [Pair(*pair) for pair in json.loads((run / "data" / "valid.json").read_text(encoding="utf-8"))]
-    tokenizers = open_tokenizers(run / "tokenizer")
-    return Prepared(tokenizers, PairIndex(run / "data" / "train"), PairIndex(run / "data" / "valid"), texts)
+    return Prepared(open_tokenizers(run / "tokenizer"), train, valid, texts)
 
 
-def is_prepared(run: Path) -> bool:
-    return (run / "data" / "train" / "index.json").exists()
+def encode_valid(
+    folder: Path, pairs: Iterator[tuple[int, Pair]], tokenizers: Tokenizers, config: DataConfig, notice: Notice
+) -> list[Pair]:
+    """The validation part as ids, and as the texts that outputs are compared with."""
+    dropped, texts = Dropped(), list[Pair]()
+    folder.mkdir(exist_ok=True)
+    for line, raw in pairs:
+        if pair := keep(raw, line, dropped):
+            texts.append(pair)
+    write_file(folder / "valid.json", json.dumps(texts, ensure_ascii=False))
+    index = encode_corpus(folder / "valid", enumerate(texts, start=1), tokenizers, config, dropped, set())
+    for sentence in index.about["dropped"]:
+        notice(f"of the validation data, {sentence}")
+    return texts if len(index) else []
 
 
 def encode_corpus(
-    folder: Path, pairs: Iterator[Pair], tokenizers: Tokenizers, config: DataConfig, sources: set[str] | None
+    folder: Path,
+    pairs: Iterator[tuple[int, Pair]],
+    tokenizers: Tokenizers,
+    config: DataConfig,
+    dropped: Dropped,
+    sources: set[str],
 ) -> PairIndex:
     """Write the ids of all fit pairs. `sources` are the validation's: those met again here are counted."""
-    dropped, about = Dropped(), dict[str, Any]()
-    counts = Counter[str]()
+    about, counts = dict[str, Any](), Counter[str]()
 
     def chunks() -> Iterator[list[tuple[list[int], list[int]]]]:
-        lines = enumerate(pairs, start=1)
-        while chunk := list(islice(lines, CHUNK)):
+        while chunk := list(islice(pairs, CHUNK)):
             clean_pairs = [(line, pair) for line, raw in chunk if (pair := keep(raw, line, dropped))]
             counts["read"] += len(chunk)
-            counts["leaked"] += sum(pair.source in sources for _, pair in clean_pairs) if sources else 0
+            counts["leaked"] += sum(pair.source in sources for _, pair in clean_pairs)
             yield list(encode_chunk(clean_pairs, tokenizers, config, dropped, counts))
         about.update(counts, dropped=dropped.sentences())  # known only now; written after the last chunk
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
 from dragoman.runs.record import read_toml
 
 SECTIONS = ("data", "tokenizer", "model", "training", "search")
-MAY_CHANGE = ("minutes", "training.steps", "training.report_every", "training.validate_every", "training.save_every")
+MAY_CHANGE = ("minutes", "training.steps", "training.report_every")
 PREFIX = "DRAGOMAN_"
 
 
@@ -36,12 +36,28 @@ class Request(Settings):
     def lasting(self) -> dict[str, Any]:
         """What must stay the same when a run goes on, flat: 'model.width' -> 256."""
         flat = {f"{section}.{key}": value for section, keys in self.settings.items() for key, value in keys.items()}
-        plain = self.model_dump(exclude={"settings", "out"})
-        plain["corpora"], plain["valid"] = (
-            [str(Path(p).resolve()) for p in self.corpora],
-            [str(Path(p).resolve()) for p in self.valid],
-        )
+        plain = self.with_whole_paths().model_dump(exclude={"settings", "out"})
         return {key: value for key, value in {**plain, **flat}.items() if key not in MAY_CHANGE}
+
+    def with_whole_paths(self) -> "Request":
+        """The same files, from wherever the command is given again."""
+        whole = {
+            "corpora": [str(Path(path).resolve()) for path in self.corpora],
+            "valid": [str(Path(path).resolve()) for path in self.valid],
+            "start_from": str(Path(self.start_from).resolve()) if self.start_from else "",
+        }
+        return self.model_copy(update=whole)
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "Request":
+        for section in self.settings:
+            refuse_unknown_section(section)
+        if self.start_from and (self.preset or self.asked("model") or self.asked("tokenizer")):
+            raise UsageError(
+                "E-USE-10",
+                f"size and tokenizer come from {self.start_from}; leave out --preset, model.* and tokenizer.*",
+            )
+        return self
 
 
 def refuse_changes(now: Mapping[str, Any], before: Mapping[str, Any], folder: Path) -> None:
@@ -62,6 +78,8 @@ def gather_settings(
     if config is not None:
         for section, values in read_toml(config).items():
             refuse_unknown_section(section)
+            if not isinstance(values, dict):
+                raise UsageError("E-SET-05", f"{config}: {section} must be a section, written [{section}]")
             found[section].update(values)
     for name, value in (os.environ if environment is None else environment).items():
         section, _, key = name.removeprefix(PREFIX).lower().partition("_")
@@ -73,7 +91,11 @@ def gather_settings(
         if not (equals and dot):
             raise UsageError("E-SET-05", f"--set {item} cannot be read; write --set section.key=value")
         refuse_unknown_section(section)
-        found[section][key] = value
+        key, dot, inner = key.partition(".")  # tokenizer.special.start=2
+        if dot:
+            found[section].setdefault(key, {})[inner] = value
+        else:
+            found[section][key] = value
     return {section: values for section, values in found.items() if values}
 
 

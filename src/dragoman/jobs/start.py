@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 import dragoman
-from dragoman.config import nearest
+from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import DataError, UsageError
 from dragoman.jobs import plan
@@ -30,17 +30,28 @@ from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.train import Event, Notice, Run, about_model, build_model, follow, measure
 from dragoman.models import config_class_of
 from dragoman.models.transformer import PRESETS, TransformerConfig
+from dragoman.runs.checkpoint import save_checkpoint
+from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, load_weights, open_model, weights_of
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.corpus import Corpus, find_corpus, fingerprint
-from dragoman.text.tokenizer import Tokenizers
+from dragoman.text.tokenizer import TokenizerConfig, Tokenizers
 from dragoman.training.loop import train as train_steps
 from dragoman.training.settings import TrainingConfig
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
 TIMING = 0.02  # share of the time given to measuring a step, up to ten seconds
+
+
+SECTIONS: dict[str, type[Settings]] = {
+    "data": DataConfig,
+    "tokenizer": TokenizerConfig,
+    "training": TrainingConfig,
+    "search": SearchConfig,
+}
+RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
 
 class Planned(NamedTuple):
@@ -65,43 +76,43 @@ def start(
     began = time.monotonic()
     keep_memory()
     use_threads(threads)
-    refuse_unknown_names(request)
+    refuse_unknown_settings(request)
     corpus, valid = find_corpora(request)
     folder = folder_of(request, corpus)
     if dry_run:
         with TemporaryDirectory() as scratch:
-            yield from begin(Path(scratch), request, corpus, valid, began)
+            yield from begin(Path(scratch), folder, request, corpus, valid, began)
         return
-    with only_writer(folder), polite_stop() as stop:
-        if fresh:
-            yield from set_aside(folder)
-        if (folder / "run.toml").exists():
+    with only_writer(folder):
+        begun = (folder / "run.toml").exists()
+        if fresh or not begun:
+            yield from set_aside(folder)  # without run.toml it is what a kill left over
+        if begun and not fresh:
             run = yield from go_on(folder, request)
         else:
-            run = yield from begin(folder, request, corpus, valid, began)
-        yield from finish_or_follow(run, stop)
+            run = yield from begin(folder, folder, request, corpus, valid, began)
+        with polite_stop() as stop:  # before this there is nothing to save
+            yield from resume_and_follow(run, stop)
 
 
-def finish_or_follow(run: Run, stop: Stop) -> Iterator[Event]:
-    said = run.resume()
-    yield from (Notice(sentence) for sentence in said)
+def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
+    yield from (Notice(sentence) for sentence in run.resume())
     done, steps = run.progress.step, run.training.steps
-    if done:
-        yield Notice(f"going on from step {done:,} of {steps:,}")
     if done >= steps or run.progress.stopped:
         why = run.progress.stopped or f"all {steps:,} steps are done"
         yield Notice(f"{run.folder} is finished ({why}); raise --steps or --minutes to go on")
-    if done < steps:
-        yield from follow(run, stop)
+    elif done:
+        yield Notice(f"going on from step {done:,} of {steps:,}")
+    yield from follow(run, stop)
 
 
 # ── a new run ─────────────────────────────────────────────────────────────────────────────
 
 
 def begin(
-    folder: Path, request: Request, corpus: Corpus, valid: Corpus | None, began: float
+    folder: Path, named: Path, request: Request, corpus: Corpus, valid: Corpus | None, began: float
 ) -> Generator[Event | Planned, None, Run]:
-    """Prepare, plan and time; write run.toml last, so that a run without it has not begun."""
+    """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
     data = DataConfig.read(request.asked("data"), section="data")
     saved = open_model(Path(request.start_from)) if request.start_from else None
     surveyed = survey(corpus, valid is not None, data)
@@ -113,17 +124,22 @@ def begin(
     minutes = request.minutes or plan.minutes_for(len(prepared.train))
     work = plan.measure_machine() * 60 * minutes
     config = saved_config(saved) or plan.plan_model(prepared, work, request.preset, request.asked("model"))
-    search = plan.plan_search(prepared, request.asked("search"))
+    search = plan.plan_search(prepared, config, request.asked("search"))
     about = about_model(search, corpus.languages, int(prepared.train.lengths().max()))
-    timing = time_run(folder, prepared, config, request, about, min(10.0, TIMING * 60 * minutes))
+    moment = 1.0 if "steps" in request.asked("training") else min(10.0, TIMING * 60 * minutes)
+    timing = time_run(folder, prepared, config, request, about, moment)
     left = 60 * minutes - (time.monotonic() - began)
     training = fit_training(config, request, timing, left, fine_tuning=saved is not None)
+    if timing.step > left and "steps" not in request.asked("training"):
+        yield Notice(f"preparing took all of the {minutes:g} minutes; one step is trained, so give it more")
     run = make_run(folder, prepared, config, training, about, request.seed)
     if saved:
         load_weights(run.model, weights_of(saved.model), folder)
-    refuse_full_disk(folder, disk_needed(run))
-    write_toml(folder / "run.toml", record(request, corpus, valid, data, surveyed, run, timing, minutes))
-    yield Planned(describe(run, surveyed, timing, time.monotonic() - began))
+    refuse_full_disk(named, disk_needed(run))
+    yield Planned(describe(run, named, surveyed, timing, time.monotonic() - began))
+    run.progress.steps = training.steps
+    run.save()  # from here on a kill costs nothing
+    write_toml(folder / "run.toml", record(request, corpus, valid, data, tokenizer, surveyed, run, timing, minutes))
     return run
 
 
@@ -134,7 +150,7 @@ def fit_training(
     asked = request.asked("training")
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
     fitting = int((seconds - (validations + 1) * timing.validation) / timing.step)
-    steps = int(asked.get("steps", max(1, fitting)))
+    steps = TrainingConfig.read({"steps": asked.get("steps", max(1, fitting))}, section="training").steps
     return plan.plan_training(config, asked, steps, validations, fine_tuning=fine_tuning)
 
 
@@ -160,7 +176,9 @@ def time_validation(run: Run) -> float:
     usual = int(run.prepared.valid.lengths()[:, 1].mean()) + 1
     run.about = {**run.about, "search": {"longest_ratio": 0.01, "longest_extra": usual}}
     measure(run)
-    return time.monotonic() - start + 0.3  # and a save
+    with TemporaryDirectory(dir=run.folder) as scratch:
+        save_checkpoint(Path(scratch), 0, run.model, run.optimizer, {})
+    return time.monotonic() - start
 
 
 def make_run(
@@ -181,13 +199,14 @@ def saved_config(saved: SavedModel | None) -> Any:
 def disk_needed(run: Run) -> int:
     """Checkpoints hold weights and up to two numbers more for each; and there is the model."""
     size = 4 * sum(parameter.numel() for parameter in run.model.parameters())
-    return size * 3 * (run.training.average + 2) + 2 * size
+    return 3 * size * (run.training.average + 2) + 2 * size
 
 
 # ── a known run ───────────────────────────────────────────────────────────────────────────
 
 
 def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Run]:
+    recover_folder(folder / "model")
     recorded = read_toml(folder / "run.toml")
     before = Request.read(recorded["asked"], section="asked")
     refuse_changes(request.lasting(), before.lasting(), folder)
@@ -221,8 +240,6 @@ def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None
     """A file with the size and time it had is taken as unchanged; any other is read again, to its last byte."""
     for file in files.values():
         path = Path(file["path"])
-        if not path.exists():
-            continue  # the ids are in the run's folder; the text is not needed any more
         about = path.stat()
         same = (about.st_size, about.st_mtime_ns) == (file["bytes"], file["modified"])
         if not same and fingerprint(path) != file["sha256"]:
@@ -232,8 +249,8 @@ def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None
 
 
 def set_aside(folder: Path) -> Iterator[Event]:
-    """Move an old run out of the way; what it made is not lost."""
-    made = [path for path in folder.iterdir() if path.name != ".lock"]
+    """Move an old run out of the way; what it made is not lost. First run.toml, so that half of one is none."""
+    made = sorted((p for p in folder.iterdir() if p.name in RUN_FILES), key=lambda p: p.name != "run.toml")
     if made:
         number = next(n for n in range(1, 10_000) if not folder.with_name(f"{folder.name}.old-{n}").exists())
         aside = folder.with_name(f"{folder.name}.old-{number}")
@@ -246,8 +263,12 @@ def set_aside(folder: Path) -> Iterator[Event]:
 # ── names and words ───────────────────────────────────────────────────────────────────────
 
 
-def refuse_unknown_names(request: Request) -> None:
-    config_class_of(request.family)
+def refuse_unknown_settings(request: Request) -> None:
+    """Before any work: a wrong name must not be found after minutes of preparing."""
+    sizes = {"source_vocabulary": 8, "target_vocabulary": 8}
+    config_class_of(request.family).read({**sizes, **request.asked("model")}, section="model")
+    for section, settings in SECTIONS.items():
+        settings.read(request.asked(section), section=section)
     if request.preset and request.preset not in PRESETS:
         raise UsageError("E-SET-07", f"there is no preset {request.preset!r}; {nearest(request.preset, list(PRESETS))}")
 
@@ -273,6 +294,7 @@ def record(
     corpus: Corpus,
     valid: Corpus | None,
     data: DataConfig,
+    tokenizer: TokenizerConfig | Tokenizers,
     surveyed: Survey,
     run: Run,
     timing: Timing,
@@ -299,7 +321,7 @@ def record(
             "threads": torch.get_num_threads(),
             "family": request.family,
         },
-        "asked": request.model_dump(),
+        "asked": request.with_whole_paths().model_dump(),
         "plan": {
             "minutes": minutes,
             "pairs": len(run.prepared.train),
@@ -309,6 +331,7 @@ def record(
         },
         "timing": timing._asdict(),
         "data": data.model_dump(),
+        "tokenizer": tokenizer.model_dump() if isinstance(tokenizer, TokenizerConfig) else {},
         "model": config.model_dump(),
         "training": run.training.model_dump(),
         "search": run.about["search"],
@@ -316,7 +339,7 @@ def record(
     }
 
 
-def describe(run: Run, surveyed: Survey, timing: Timing, spent: float) -> list[tuple[str, str]]:
+def describe(run: Run, named: Path, surveyed: Survey, timing: Timing, spent: float) -> list[tuple[str, str]]:
     """The plan in the words of a person who made it."""
     train, t, c = run.prepared.train, run.training, run.model.config
     about, tokenizers = train.about, run.prepared.tokenizers
@@ -339,7 +362,7 @@ def describe(run: Run, surveyed: Survey, timing: Timing, spent: float) -> list[t
             f"{t.steps:,} of {t.tokens_per_step:,} tokens: {epochs:.1f} epochs, validated every {t.validate_every:,}",
         ),
         ("expected", f"{minutes:.1f} minutes in all, {timing.memory / 2**30:.1f} GiB of memory"),
-        ("folder", str(run.folder)),
+        ("folder", str(named)),
     ]
 
 

@@ -23,9 +23,10 @@ from dragoman.jobs.prepare import Prepared
 from dragoman.jobs.signals import Stop
 from dragoman.runs.checkpoint import (
     average_weights,
-    checkpoints,
+    is_whole,
     load_checkpoint,
     newest_whole_checkpoint,
+    planned_checkpoints,
     remove_old_checkpoints,
     save_checkpoint,
 )
@@ -33,7 +34,7 @@ from dragoman.runs.model import load_weights, save_model, weights_of
 from dragoman.runs.record import Log
 from dragoman.text.batches import Batch, BatchOrder, make_batch
 from dragoman.text.index import PairIndex
-from dragoman.training.loop import Step, train
+from dragoman.training.loop import Step, seed_of, train
 from dragoman.training.objectives import LossSum, translation_loss
 from dragoman.training.optimizers import make_optimizer
 from dragoman.training.schedules import share_of_peak
@@ -96,6 +97,7 @@ class Progress:
     best_nats: float = float("inf")
     validations_since_best: int = 0
     stopped: str = ""  # why it ended before its last step
+    steps: int = 0  # how many were planned when this was saved
 
 
 @dataclass
@@ -137,7 +139,12 @@ class Run:
 
     def save(self) -> None:
         save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress))
-        remove_old_checkpoints(self.folder, keep=self.training.average + 1)
+        remove_old_checkpoints(self.folder, keep=self.planned_checkpoints())
+
+    def planned_checkpoints(self) -> list[Path]:
+        """The newest of those that would be there without any interruption."""
+        t = self.training
+        return planned_checkpoints(self.folder, t.save_every, last=t.steps)[: t.average]
 
     def save_model(self) -> None:
         config: Any = self.model.config
@@ -148,6 +155,9 @@ class Run:
         path, said = newest_whole_checkpoint(self.folder)
         if path is not None:
             self.progress = Progress(**load_checkpoint(path, self.model, self.optimizer))
+        if self.training.steps > self.progress.steps:  # a new run, or more steps were asked for
+            self.progress.stopped, self.progress.validations_since_best = "", 0
+        self.progress.steps = self.training.steps
         return said
 
 
@@ -157,8 +167,6 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
     log = Log(run.folder / "log.jsonl", after_step=progress.step)
     clock = Clock(progress.seconds)
     refused = 0
-    if progress.step == 0:
-        run.save()  # from here on a kill costs nothing
     steps = train(
         run.model, run.batches(progress.step), run.objective, run.optimizer,
         rate=run.rate, clip=t.clip, seed=run.seed, first=progress.step + 1,
@@ -284,8 +292,8 @@ def valid_batches(valid: PairIndex, tokens: int, run: Run) -> Iterator[Batch]:
 
 def spread(items: Sequence[Item], count: int) -> list[Item]:
     """Up to `count` items, evenly over the whole."""
-    stride = max(1, len(items) // count)
-    return list(items[::stride][:count])
+    count = min(count, len(items))
+    return [items[i * len(items) // count] for i in range(count)]
 
 
 # ── the end ───────────────────────────────────────────────────────────────────────────────
@@ -295,7 +303,7 @@ def finish(run: Run) -> Finished:
     """Keep the mean of the last checkpoints as the model, if it validates better than the best single one."""
     progress, t = run.progress, run.training
     averaged = False
-    last = checkpoints(run.folder)[: t.average]
+    last = [path for path in run.planned_checkpoints() if is_whole(path)]
     if len(last) > 1:
         trained = {name: tensor.clone() for name, tensor in weights_of(run.model).items()}
         load_weights(run.model, average_weights(last), run.folder)
@@ -305,13 +313,15 @@ def finish(run: Run) -> Finished:
             averaged, progress.best_nats = True, nats
             run.save_model()
         load_weights(run.model, trained, run.folder)
+    if averaged:
+        run.save()  # so that a run that goes on knows what it has to beat
     reason = progress.stopped or f"all {t.steps:,} steps done"
     return Finished(run.folder, progress.step, reason, progress.best_nats, averaged)
 
 
 def build_model(config: Any, seed: int) -> nn.Module:
     """A model with its first random weights, the same for the same seed."""
-    torch.manual_seed(seed)
+    torch.manual_seed(seed_of(seed, 0, 0))
     return models.build(config)
 
 

@@ -7,7 +7,7 @@ Every decoder block reads the output of the LAST encoder block.
 """
 
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
@@ -43,7 +43,7 @@ class TransformerConfig(Settings):
     )
 
     @model_validator(mode="after")
-    def heads_divide_the_width(self) -> Self:
+    def parts_fit_together(self) -> "TransformerConfig":
         if self.width % self.heads:
             raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads")
         if self.width % 2 and self.positions == "sinusoidal":
@@ -98,8 +98,9 @@ class Transformer(nn.Module):
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         mask = hide_padding(source_mask)
-        x = self.dropout(self.source_embedding(source) + self.source_positions(0, source.shape[1]))
-        x, _ = self.encoder(x, mask)
+        x = self.source_embedding(source) + self.source_positions(0, source.shape[1])
+        x = x.masked_fill(~source_mask[:, :, None], 0.0)  # a hidden NaN would still spoil the sum: 0 · NaN is NaN
+        x, _ = self.encoder(self.dropout(x), mask)
         return TransformerState(self.decoder.remember_source(x), mask)
 
     def decode(self, tokens: Int[Tensor, "B T"], state: TransformerState) -> Decoded:

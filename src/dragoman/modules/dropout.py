@@ -22,7 +22,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.share)
-        zeroed = max(1, round(256 * self.share))  # of 256 values that a byte can take
+        zeroed = min(255, max(1, round(256 * self.share)))  # of 256 values that a byte can take
         return x * random_bytes_from(zeroed, x.shape).to(x.dtype).mul_(256 / (256 - zeroed))
 
 

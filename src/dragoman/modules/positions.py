@@ -1,7 +1,6 @@
 """Where each token stands: attention alone does not know the order of what it reads."""
 
 from collections.abc import Callable
-from typing import Self
 
 import torch
 from jaxtyping import Float
@@ -35,7 +34,7 @@ class SinusoidalPositions(nn.Module):
             self.table = sinusoids(2 * (start + length), self.width).to(self.table)
         return self.table[start : start + length]
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "SinusoidalPositions":
         """A move to another device or precision starts from float64 again, so nothing is rounded twice."""
         super()._apply(fn, recurse)
         self.table = sinusoids(len(self.table), self.width).to(self.table)

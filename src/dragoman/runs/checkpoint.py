@@ -57,15 +57,34 @@ def newest_whole_checkpoint(run: Path) -> tuple[Path | None, list[str]]:
     return None, said
 
 
+def is_whole(path: Path) -> bool:
+    try:
+        check_folder(path)
+    except DataError:
+        return False
+    return True
+
+
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     load_weights(model, read_tensors(path / "weights.safetensors"), path)
     load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
     return json.loads((path / "state.json").read_text())
 
 
-def remove_old_checkpoints(run: Path, keep: int) -> None:
-    for path in checkpoints(run)[keep:]:
-        shutil.rmtree(path)
+def step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
+
+
+def planned_checkpoints(run: Path, every: int, last: int) -> list[Path]:
+    """Those that a run without interruptions would have too, newest first."""
+    return [path for path in checkpoints(run) if step_of(path) % every == 0 or step_of(path) == last]
+
+
+def remove_old_checkpoints(run: Path, keep: list[Path]) -> None:
+    """All but these and the newest."""
+    for path in checkpoints(run)[1:]:
+        if path not in keep:
+            shutil.rmtree(path)
 
 
 def average_weights(paths: list[Path]) -> dict[str, Tensor]:

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from dragoman.errors import DataError, SaveError
 
 MANIFEST = "manifest.json"
@@ -28,7 +30,7 @@ def write_file(path: Path, content: bytes | str) -> None:
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     """Make a folder of files at once: `fill` writes them elsewhere; their hashes are added; a rename puts it in place.
 
-    A folder that stands there already is replaced, and is there until the new one is complete.
+    A folder that stands there already is replaced; for an instant, between two renames, it is called `.old`.
     """
     ready, old = path.with_name(path.name + ".new"), path.with_name(path.name + ".old")
     try:
@@ -37,7 +39,7 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
         fill(ready)
         manifest = {str(file.relative_to(ready)): sha256(file) for file in sorted(ready.rglob("*")) if file.is_file()}
         (ready / MANIFEST).write_text(json.dumps(manifest, indent=1))
-        for file in ready.rglob("*"):
+        for file in [*ready.rglob("*"), ready]:
             force_to_disk(file)
         shutil.rmtree(old, ignore_errors=True)
         if path.exists():
@@ -45,13 +47,13 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
         ready.rename(path)
         force_to_disk(path.parent)
         shutil.rmtree(old, ignore_errors=True)
-    except OSError as problem:
+    except (OSError, SafetensorError) as problem:  # safetensors wraps the system's error in its own
         shutil.rmtree(ready, ignore_errors=True)
         raise SaveError("E-SAVE-01", save_failed(path, problem)) from problem
 
 
 def recover_folder(path: Path) -> None:
-    """Between the two renames of `write_folder` the folder is away for an instant; bring it back after a kill."""
+    """Bring back a folder that a kill between the two renames left as `.old`; only for who holds the lock."""
     old = path.with_name(path.name + ".old")
     if old.exists() and not path.exists():
         old.rename(path)
@@ -84,6 +86,6 @@ def force_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def save_failed(path: Path, problem: OSError) -> str:
-    reason = problem.strerror or problem
+def save_failed(path: Path, problem: Exception) -> str:
+    reason = getattr(problem, "strerror", None) or problem
     return f"{path} could not be saved ({reason}); what was saved before is intact: free space and run the same command"

@@ -12,8 +12,14 @@ from dragoman.errors import MachineError
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
     """Hold the folder; another process that wants it is refused at once. A kill lets go of it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+") as lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("a+")
+    except OSError as problem:
+        raise MachineError(
+            "E-ENV-03", f"{folder} cannot be written ({problem.strerror}); choose another --out"
+        ) from None
+    with file as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

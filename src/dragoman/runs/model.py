@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dragoman import models
 from dragoman.errors import DataError
-from dragoman.runs.files import check_folder, recover_folder, write_folder
+from dragoman.runs.files import check_folder, write_folder
 from dragoman.text.tokenizer import Tokenizers, open_tokenizers
 
 FORMAT = 1
@@ -54,8 +54,7 @@ def open_model(path: Path) -> SavedModel:
 
 
 def find_model(path: Path) -> Path:
-    for folder in (path / "model", path):
-        recover_folder(folder)
+    for folder in (path / "model", path / "model.old", path):  # .old: the trainer is between two renames
         if (folder / "config.json").is_file():
             return folder
     if not path.exists():

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DataError, UsageError
-from dragoman.runs.files import write_file
+from dragoman.errors import DataError, SaveError, UsageError
+from dragoman.runs.files import save_failed, write_file
 
 
 def write_toml(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
@@ -37,8 +37,8 @@ def toml_value(value: Any) -> str:
 def read_toml(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError("E-SET-03", f"there is no settings file {path}") from None
+    except OSError as problem:
+        raise UsageError("E-SET-03", f"there is no settings file {path} ({problem.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise DataError("E-SET-04", f"{path} is not TOML that can be read: {problem}") from None
 
@@ -49,13 +49,13 @@ class Log:
     def __init__(self, path: Path, after_step: int = 0) -> None:
         self.path = path
         kept = [line for line in self.lines() if line["step"] <= after_step]
-        write_file(path, "".join(json.dumps(line) + "\n" for line in kept))
+        write_file(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
 
     def lines(self) -> list[dict[str, Any]]:
         if not self.path.exists():
             return []
         found = []
-        for line in self.path.read_text().split("\n"):
+        for line in self.path.read_text(encoding="utf-8").split("\n"):
             try:
                 found.append(json.loads(line))
             except ValueError:
@@ -63,5 +63,8 @@ class Log:
         return found
 
     def write(self, line: Mapping[str, Any]) -> None:
-        with self.path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as problem:
+            raise SaveError("E-SAVE-01", save_failed(self.path, problem)) from problem

@@ -166,7 +166,7 @@ def read_table(corpus: Corpus, limit: int | None) -> tuple[Table, list[Finding]]
     findings = list(problems.values())
     for sentence, (reason, count) in zip(dropped.sentences(), dropped.counts.items(), strict=True):
         findings.append(
-            Finding("one-language", "warning", count, (dropped.first[reason],), f"{sentence}. It is left out.")
+            Finding("one-language", "warning", count, (dropped.first[reason],), f"{sentence}. Such units are left out.")
         )
     table = Table(columns, corpus.parts, starts)
     if not len(table) and not findings:
@@ -209,9 +209,8 @@ def empty_sides(table: Table) -> list[Finding]:
 
 def repeated(table: Table) -> Bool[np.ndarray, " N"]:
     """Pairs that stood there before, both sides alike."""
-    both = (
-        table.sources * np.int64(0x9E3779B97F4A7C1) ^ table.targets
-    )  # a factor, so that swapped sides are another pair
+    # without a factor, a pair and the same pair with its sides swapped would be one
+    both = table.sources * np.int64(0x9E3779B97F4A7C1) ^ table.targets
     again = np.ones(len(table), bool)
     again[np.unique(both, return_index=True)[1]] = False
     return again & table.full

@@ -323,7 +323,7 @@ def refuse_empty(dropped: Dropped, pairs: int, limit: float = 0.05) -> None:
         raise DataError(
             "E-DATA-02",
             f"{count:,} of {pairs:,} pairs have an empty side (first: line {dropped.first[AN_EMPTY_SIDE]:,}), "
-            f"more than {limit:.0%}. Are these the right files? If so, raise the limit with --max-empty.",
+            f"more than {limit:.0%}. Are these the right files? If so, raise the limit: --set data.max_empty=1.",
         )
 
 

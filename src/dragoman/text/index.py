@@ -15,22 +15,27 @@ import numpy as np
 from jaxtyping import Int
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.errors import DataError, SaveError
 
 Ids = NDArray[np.integer]
+Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
 
 class PairIndex:
     """Pair i is `index[i]`; nothing is read until it is asked for."""
 
     def __init__(self, folder: Path) -> None:
-        about = json.loads((folder / "index.json").read_text())
-        self.count: int = about["pairs"]
-        self.about: dict[str, Any] = about["about"]
-        self.ids = map_file(folder / "ids.bin", np.dtype(about["dtype"]))
-        self.offsets = map_file(folder / "offsets.bin", np.dtype(np.int64))
-        if len(self.offsets) != 2 * self.count + 1 or len(self.ids) != self.offsets[-1]:
-            raise DataError("E-DATA-08", f"the index {folder} is damaged; delete it and run the same command")
+        try:
+            about = json.loads((folder / "index.json").read_text())
+            self.count: int = about["pairs"]
+            self.about: dict[str, Any] = about["about"]
+            self.ids = map_file(folder / "ids.bin", np.dtype(about["dtype"]))
+            self.offsets = map_file(folder / "offsets.bin", np.dtype(np.int64))
+            whole = len(self.offsets) == 2 * self.count + 1 and len(self.ids) == self.offsets[-1]
+        except (OSError, ValueError):
+            whole = False
+        if not whole:
+            raise DataError("E-DATA-08", f"the index of token ids in {folder} is damaged; begin anew with --fresh")
 
     def __len__(self) -> int:
         return self.count
@@ -52,7 +57,7 @@ def map_file(path: Path, dtype: np.dtype[Any]) -> Ids:
 
 def write_index(
     folder: Path,
-    chunks: Iterable[Sequence[tuple[Sequence[int], Sequence[int]]]],
+    chunks: Iterable[Pairs],
     vocabulary: int,
     about: dict[str, Any],
 ) -> PairIndex:
@@ -60,6 +65,19 @@ def write_index(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "index.json").unlink(missing_ok=True)
     dtype = np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
+    try:
+        count = write_ids(folder, chunks, dtype)
+        ready = folder / "index.json.new"
+        ready.write_text(json.dumps({"pairs": count, "dtype": dtype.name, "about": about}))
+        ready.replace(folder / "index.json")
+    except OSError as problem:
+        raise SaveError(
+            "E-SAVE-01", f"the token ids could not be written to {folder} ({problem.strerror})"
+        ) from problem
+    return PairIndex(folder)
+
+
+def write_ids(folder: Path, chunks: Iterable[Pairs], dtype: np.dtype[Any]) -> int:
     count, end = 0, 0
     with (folder / "ids.bin").open("wb") as ids, (folder / "offsets.bin").open("wb") as offsets:
         offsets.write(np.int64(0).tobytes())
@@ -71,7 +89,4 @@ def write_index(
             np.fromiter(chain.from_iterable(sentences), dtype, int(places[-1]) - end).tofile(ids)
             places.tofile(offsets)
             count, end = count + len(chunk), int(places[-1])
-    ready = folder / "index.json.new"
-    ready.write_text(json.dumps({"pairs": count, "dtype": dtype.name, "about": about}))
-    ready.replace(folder / "index.json")
-    return PairIndex(folder)
+    return count

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 import sentencepiece
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.config import Settings
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.text.special import SpecialIds
 
 Kind = Literal["unigram", "bpe", "characters", "words"]
@@ -32,6 +32,12 @@ class TokenizerConfig(Settings):
     joint: bool = Field(True, description="one vocabulary for both sides")
     vocabulary: int = Field(8000, gt=4, description="how many subwords to learn; fewer if the text has not so many")
     special: SpecialIds = Field(SpecialIds(), description="ids of padding, start, end and unknown")
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "TokenizerConfig":
+        if self.joint and self.target_kind not in (None, self.kind):
+            raise ValueError(f"one vocabulary cannot hold {self.kind} and {self.target_kind}; set joint = false")
+        return self
 
 
 @runtime_checkable
@@ -148,6 +154,10 @@ def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator:
     ordered = iter(sorted(counts, key=lambda symbol: (-counts[symbol], symbol)))
     reserved = {getattr(special, name): piece for name, piece in reversed(SPECIAL_PIECES.items())}
     size = len(reserved) + len(counts)
+    if max(reserved) >= size:
+        raise UsageError(
+            "E-TOK-03", f"the special id {max(reserved)} is beyond a vocabulary of {size} tokens; lower it"
+        )
     return Symbols([reserved[i] if i in reserved else next(ordered) for i in range(size)], special, separator=separator)
 
 
@@ -163,6 +173,7 @@ def learn_subwords(kind: str, texts: list[str], vocabulary: int, special: Specia
             vocab_size=max(vocabulary, min(alphabet, 3000) + 16),
             hard_vocab_limit=False,
             character_coverage=1.0 if alphabet < 1000 else 0.9995,
+            split_digits=True,  # 1999 as 1 9 9 9: numbers nobody has seen are copied digit by digit
             normalization_rule_name="identity",  # the text is clean already, and must come back as it was
             pad_id=special.pad,
             bos_id=special.start if own_start else -1,

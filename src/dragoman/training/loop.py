@@ -51,4 +51,4 @@ def train(
 
 def seed_of(seed: int, step: int, micro_batch: int) -> int:
     """One number for each place in a run; close places are far apart, since the generator mixes it well."""
-    return (seed * 1_000_003 + step) * 4_099 + micro_batch
+    return ((seed * 1_000_003 + step) * 4_099 + micro_batch) % (1 << 63)

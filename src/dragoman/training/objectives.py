@@ -33,15 +33,14 @@ def cross_entropy(
 
     In one pass with its own gradient, a few rows at a time, so the (N V) logits never exist as a whole.
     """
-    return CrossEntropy.apply(states, table, wanted, smoothing)
+    return CrossEntropy.apply(states, table, wanted, smoothing, torch.is_grad_enabled())
 
 
 class CrossEntropy(torch.autograd.Function):
     """nats = Σ lse(z) − (1−ε) z[wanted] − ε mean(z);   ∂/∂z = softmax(z) − (1−ε) onehot − ε/V."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, table: Tensor, wanted: Tensor, smoothing: float) -> Tensor:
-        learns = states.requires_grad or table.requires_grad
+    def forward(ctx: Any, states: Tensor, table: Tensor, wanted: Tensor, smoothing: float, learns: bool) -> Tensor:
         nats = states.new_zeros(())
         to_states, to_table = torch.zeros_like(states), torch.zeros_like(table)
         for x, y, to_x in zip(states.split(ROWS), wanted.split(ROWS), to_states.split(ROWS), strict=True):
@@ -58,6 +57,6 @@ class CrossEntropy(torch.autograd.Function):
         return nats
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         to_states, to_table = ctx.saved_tensors
-        return to_states * upstream[0], to_table * upstream[0], None, None
+        return to_states * upstream[0], to_table * upstream[0], None, None, None

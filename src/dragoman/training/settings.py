@@ -1,6 +1,6 @@
 """The settings of a training run."""
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.config import Settings
 from dragoman.training import optimizers, schedules
@@ -22,3 +22,9 @@ class TrainingConfig(Settings):
     report_every: int = Field(50, gt=0, description="steps between two lines of the log")
     patience: int = Field(8, ge=0, description="validations without a better one before training stops; 0: never")
     average: int = Field(3, gt=0, description="newest checkpoints kept, and averaged at the end if that is better")
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "TrainingConfig":
+        if self.accumulate > self.tokens_per_step:
+            raise ValueError(f"{self.tokens_per_step} tokens cannot be split into {self.accumulate} micro-batches")
+        return self

@@ -1,0 +1,233 @@
+"""The command as people type it: results on standard output, mistakes in one line with the right exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli import COMMANDS, main
+from dragoman.runs.model import save_model, weights_of
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def dragoman(*arguments, given=None, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", *map(str, arguments)],
+        input=given, capture_output=True, env=ENVIRONMENT, check=False, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(reverser, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "run"
+    save_model(folder / "model", reverser.model.config, weights_of(reverser.model), reverser.tokenizers, reverser.about)
+    return folder
+
+
+# ── help ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], [], ["train", "--help"], ["nonsense"], ["train", "--nonsense"]], ids=str
+)
+def test_help_and_mistakes_do_not_import_torch(arguments):
+    code = (
+        "import sys\nfrom dragoman.cli import main\n"
+        f"try: main({arguments!r})\nexcept SystemExit: pass\nassert 'torch' not in sys.modules"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, env=ENVIRONMENT)
+    assert found.returncode == 0, found.stderr
+
+
+def test_help_names_every_command_in_the_users_words():
+    found = dragoman("--help")
+    assert found.returncode == 0
+    text = found.stdout.decode()
+    for name, sentence in COMMANDS.items():
+        assert name in text
+        assert sentence.split(":")[0].split(",")[0] in text
+
+
+def test_every_option_of_train_has_its_sentence():
+    text = dragoman("train", "--help").stdout.decode()
+    for option in ("--valid", "--family", "--preset", "--config", "--set", "--from", "--out", "--minutes", "--steps",
+                   "--seed", "--threads", "--device", "--fresh", "--dry-run", "--json", "--task"):  # fmt: skip
+        assert option in text, option
+
+
+# ── mistakes ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.de").write_text("ein Hund\neine Katze\n" * 50)
+    Path("a.en").write_text("a dog\na cat\n" * 50)
+    Path("short.en").write_text("a dog\na cat\n" * 49)
+    Path("latin.de").write_bytes("ein M\u00e4dchen\n".encode("latin-1") * 100)
+    return tmp_path
+
+
+MISTAKES = {
+    "two commands": (["trian"], 2, "trian", "E-USE-00"),
+    "no files": (["train"], 2, "no files were given", "E-USE-01"),
+    "one file": (["train", "a.de"], 2, "one plain file has no partner (a.de)", "E-USE-01"),
+    "misaligned": (["train", "a.de", "short.en"], 3, "a.de has 100 lines", "E-DATA-01"),
+    "missing": (["train", "b.de", "a.en"], 3, "b.de does not exist. Nearest in .: a.de", "E-DATA-04"),
+    "latin-1": (["train", "latin.de", "a.en"], 3, "latin.de is not UTF-8: byte 0xE4 at line 1", "E-DATA-03"),
+    "no such family": (["train", "a.de", "a.en", "--family", "transfomer"], 2, "did you mean transformer?", "E-SET-02"),
+    "no such preset": (["train", "a.de", "a.en", "--preset", "smal"], 2, "did you mean small?", "E-SET-07"),
+    "no such task": (["train", "a.de", "a.en", "--task", "dance"], 2, "there is no task 'dance' yet", "E-USE-08"),
+    "no such device": (["train", "a.de", "a.en", "--device", "cuda"], 4, "device cuda cannot be used", "E-ENV-01"),
+    "no such setting": (["train", "a.de", "a.en", "--set", "model.widht=3"], 2, "mean model.width?", "E-SET-01"),
+    "no such section": (["train", "a.de", "a.en", "--set", "mdl.width=3"], 2, "there is no section 'mdl'", "E-SET-06"),
+    "unreadable setting": (["train", "a.de", "a.en", "--set", "steps"], 2, "write --set section.key=value", "E-SET-05"),
+    "no settings": (["train", "a.de", "a.en", "--config", "x.toml"], 2, "no settings file x.toml", "E-SET-03"),
+    "negative minutes": (["train", "a.de", "a.en", "--minutes", "-3"], 2, "minutes", "E-SET-01"),
+    "minutes in words": (["train", "a.de", "a.en", "--minutes", "ten"], 2, "ten", "E-USE-00"),
+    "no threads": (["train", "a.de", "a.en", "--threads", "0"], 2, "--threads 0 cannot be; give 1 or more", "E-USE-07"),
+    "unknown option": (["train", "a.de", "a.en", "--minuets", "3"], 2, "--minuets", "E-USE-00"),
+    "no model": (["translate", "nowhere", "hallo"], 3, "there is no model at nowhere", "E-RUN-04"),
+    "no model inside": (["translate", ".", "hallo"], 3, ". holds no model", "E-RUN-04"),
+    "score without a pair": (["score", "nowhere", "a.de", "short.en"], 3, "100 lines", "E-DATA-01"),
+    "hypotheses of another length": (
+        ["score", "nowhere", "a.de", "a.en", "--hypotheses", "short.en"], 3, "has 98 lines and there", "E-DATA-12",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "code", "words", "id"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.usefixtures("here")
+def test_a_mistake_is_one_line_with_its_exit_code(arguments, code, words, id, capsys):
+    before = sorted(path.name for path in Path().iterdir())
+    assert main(arguments) == code
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.startswith("dragoman: ")
+    assert error.rstrip().endswith(f"[{id}]")
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    left = [path.name for path in Path().iterdir() if path.name != "runs"]
+    assert sorted(left) == before  # nothing of the user's was touched
+
+
+def test_every_id_is_explained_in_the_documents():
+    root = Path(__file__).parents[2]
+    text = (root / "docs" / "messages.md").read_text(encoding="utf-8")
+    import re
+
+    used = {id for path in (root / "src").rglob("*.py") for id in re.findall(r'"(E-[A-Z]+-\d\d)"', path.read_text())}
+    missing = sorted(id for id in used | {"E-USE-00"} if id not in text)
+    assert missing == []
+
+
+# ── translate ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_texts_are_translated_in_order(model, reverser):
+    found = dragoman("translate", model, "a b c", "d e")
+    assert found.stdout.decode().split("\n")[:-1] == [t.text for t in reverser.translate(["a b c", "d e"])]
+    assert found.stderr == b""
+
+
+def test_standard_input_gives_a_line_for_a_line(model):
+    hostile = "a b\n\n \n\x00\n\u2028 a\n".encode() + b"\xff\xfe\n" + "🦊\r\nlast without an end".encode()
+    found = dragoman("translate", model, given=hostile)
+    assert found.returncode == 0
+    assert found.stdout.count(b"\n") == 8
+    assert found.stdout.split(b"\n")[1:4] == [b"", b"", b""]
+
+
+def test_a_program_at_the_other_end_gets_its_answer_at_once(model):
+    with subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "translate", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
+        for line in (b"a b\n", b"c d e\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(b"\n")  # would hang if it waited for the end of the input
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
+def test_files_go_in_and_out(model, tmp_path):
+    (tmp_path / "in.txt").write_text("a b\nc\n")
+    assert dragoman("translate", model, "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt").stdout == b""
+    assert (tmp_path / "out.txt").read_text().count("\n") == 2
+
+
+def test_json_carries_scores_tokens_and_alternatives(model):
+    found = dragoman("translate", model, "a b c d", "--nbest", "3", "--alignments", "--json")
+    [line] = found.stdout.decode().splitlines()
+    values = json.loads(line)
+    assert {"text", "score", "log_prob", "tokens", "source_tokens", "alternatives", "alignment"} <= values.keys()
+    assert len(values["alternatives"]) == 2
+
+
+def test_n_best_come_with_rank_and_score(model):
+    rows = [
+        row.split("\t") for row in dragoman("translate", model, "a b c d", "--nbest", "3").stdout.decode().splitlines()
+    ]
+    assert [row[0] for row in rows] == ["1", "2", "3"]
+    assert float(rows[0][1]) >= float(rows[1][1]) >= float(rows[2][1])
+
+
+def test_alignments_are_pairs_after_a_tab(model):
+    text, pairs = dragoman("translate", model, "a b c d", "--alignments").stdout.decode().rstrip("\n").split("\t")
+    assert len(pairs.split()) == len(text.split())
+
+
+def test_a_long_line_is_split_with_a_word_or_refused(model):
+    long = " ".join("a" * 100)
+    found = dragoman("translate", model, long)
+    assert found.returncode == 0
+    assert b"line 1 has 100 tokens and this model was trained on up to 64; it was split into 2 parts" in found.stderr
+    found = dragoman("translate", model, long, "--no-split")
+    assert found.returncode == 3
+    assert found.stdout == b""
+
+
+def test_transformers_is_never_imported(model):
+    code = (
+        "import sys\nfrom dragoman.cli import main\n"
+        f"assert main(['translate', {str(model)!r}, 'a b']) == 0\nassert 'transformers' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=ENVIRONMENT).returncode == 0
+
+
+# ── score ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_score_has_its_signature_and_interval(model, reverser, tmp_path):
+    (tmp_path / "test.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in reverser.held_out[:60]))
+    values = json.loads(dragoman("score", model, tmp_path / "test.tsv", "--by-length", "--json").stdout)
+    assert [one["name"] for one in values["scores"]] == ["BLEU", "chrF2", "TER"]
+    assert all("version:" in one["signature"] and one["margin"] > 0 for one in values["scores"])
+    assert sum(bucket["sentences"] for bucket in values["by_length"]) == values["sentences"] == 60
+    text = dragoman("score", model, tmp_path / "test.tsv", "--by-length").stdout.decode()
+    assert "±" in text
+    assert "1–10" in text
+
+
+def test_hypotheses_are_scored_as_sacrebleu_scores_them(tmp_path):
+    import sacrebleu
+
+    references = [f"the {a} saw the {b}" for a in ("fox", "dog", "owl") for b in ("hen", "cat", "cow")]
+    hypotheses = [reference.replace("dog", "wolf") for reference in references]
+    (tmp_path / "c.tsv").write_text("".join(f"x\t{r}\n" for r in references))
+    (tmp_path / "h.txt").write_text("\n".join(hypotheses) + "\n")
+    values = json.loads(
+        dragoman("score", "none", tmp_path / "c.tsv", "--hypotheses", tmp_path / "h.txt", "--json").stdout
+    )
+    found = {one["name"]: one["value"] for one in values["scores"]}
+    assert found["BLEU"] == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references]).score)
+    assert found["chrF2"] == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
+    assert found["TER"] == pytest.approx(sacrebleu.corpus_ter(hypotheses, [references]).score)
+    assert values["exact"] == pytest.approx(100 * 6 / 9)

@@ -1,0 +1,253 @@
+"""A whole run: from files to a translator, stopped and gone on with, and every mistake in words."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import dragoman
+from dragoman.errors import DataError, UsageError
+from dragoman.jobs.request import Request
+from dragoman.jobs.start import Planned, start
+from dragoman.jobs.train import Finished, Notice, Report, Validation
+from dragoman.runs.model import read_tensors
+from dragoman.runs.record import read_toml
+from dragoman.text.generated import write_corpus
+
+TINY = {
+    "model": {"width": 32, "heads": 2, "layers": 1, "hidden": 48, "dropout": 0.1},
+    "training": {"tokens_per_step": 512, "validate_every": 6, "save_every": 4, "report_every": 3, "warmup": 5},
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus("reverse", folder, count=1500, valid=60, test=40, seed=1)
+    return folder
+
+
+def request_for(corpus, out, steps=12, **changes):
+    settings = {section: dict(values) for section, values in TINY.items()}
+    settings["training"]["steps"] = steps
+    fields = {
+        "corpora": [str(corpus / "train.source"), str(corpus / "train.target")],
+        "valid": [str(corpus / "valid.source"), str(corpus / "valid.target")],
+        "out": str(out),
+        "settings": settings,
+        **changes,
+    }
+    return Request.read(fields, section="train")
+
+
+def weights(run):
+    newest = sorted((run / "checkpoints").iterdir())[-1]
+    return read_tensors(newest / "weights.safetensors")
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    events = list(start(request_for(corpus, run)))
+    return run, events
+
+
+def test_a_run_tells_its_plan_its_steps_and_its_end(whole):
+    run, events = whole
+    kinds = [type(event) for event in events]
+    assert kinds[0] is Planned
+    assert kinds[-1] is Finished
+    words = dict(events[0].lines)
+    assert words["pairs"] == "1,500 kept, 0 dropped; 60 for validation"
+    assert "words, one vocabulary for both sides" in words["tokens"]
+    assert {"model", "training", "steps", "expected", "folder"} <= words.keys()
+    assert [e.step for e in events if isinstance(e, Report)] == [3, 6, 9, 12]
+    assert [e.step for e in events if isinstance(e, Validation)] == [6, 12]
+    assert events[-1].run == run
+
+
+def test_a_runs_folder_holds_what_the_surface_promises(whole):
+    run, _ = whole
+    for name in ("run.toml", "log.jsonl", "tokenizer/tokenizer.json", "model/config.json", "model/weights.safetensors",
+                 "model/manifest.json", "model/tokenizer/tokenizer.json"):  # fmt: skip
+        assert (run / name).is_file(), name
+    newest = sorted((run / "checkpoints").iterdir())[-1]
+    assert newest.name == "step-00000012"
+    assert {p.name for p in newest.iterdir()} == {
+        "weights.safetensors", "optimizer.safetensors", "state.json", "manifest.json",
+    }  # fmt: skip
+    recorded = read_toml(run / "run.toml")
+    assert recorded["training"]["steps"] == 12
+    assert recorded["model"]["width"] == 32
+    assert {len(file["sha256"]) for file in recorded["files"].values()} == {64}
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert {"report", "validation"} == {line["kind"] for line in lines}
+
+
+def test_the_loss_falls_and_the_model_translates(whole):
+    run, events = whole
+    reports = [e for e in events if isinstance(e, Report)]
+    assert reports[-1].nats_per_token < reports[0].nats_per_token
+    [translation] = dragoman.load(run).translate(["a b c"])
+    assert isinstance(translation.text, str)
+
+
+def test_a_run_stopped_and_gone_on_with_ends_with_the_same_bits(corpus, whole, tmp_path):
+    class EnoughError(Exception):
+        pass
+
+    def stop_at(step):
+        for event in start(request_for(corpus, tmp_path / "run")):
+            if isinstance(event, Report) and event.step == step:
+                raise EnoughError
+
+    with pytest.raises(EnoughError):
+        stop_at(9)  # the newest checkpoint is of step 8
+    events = list(start(request_for(corpus, tmp_path / "run")))
+    assert Notice("going on from step 8 of 12") in events
+    assert same(weights(tmp_path / "run"), weights(whole[0]))
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in log if line["kind"] == "report"] == [3, 6, 9, 12]
+
+
+def test_a_finished_run_says_so_and_goes_on_when_steps_are_raised(corpus, tmp_path):
+    run = tmp_path / "run"
+    list(start(request_for(corpus, run)))
+    again = list(start(request_for(corpus, run)))
+    assert any(isinstance(e, Notice) and "is finished (all 12 steps are done)" in e.sentence for e in again)
+    more = list(start(request_for(corpus, run, steps=15)))
+    assert isinstance(more[-1], Finished)
+    assert more[-1].step == 15
+    assert read_toml(run / "run.toml")["training"]["steps"] == 15
+
+
+def test_other_settings_are_refused_by_name(corpus, whole):
+    run, _ = whole
+    changed = {"settings": {**TINY, "model": {**TINY["model"], "width": 64}}}
+    with pytest.raises(UsageError, match=r"was begun otherwise: model.width was 32 and is now 64.*--fresh"):
+        list(start(request_for(corpus, run, **changed)))
+    with pytest.raises(UsageError, match="seed was 1 and is now 2"):
+        list(start(request_for(corpus, run, seed=2)))
+
+
+def test_a_corpus_that_changed_is_refused(tmp_path):
+    write_corpus("copy", tmp_path / "c", count=300, valid=20, test=5, seed=1)
+    list(start(request_for(tmp_path / "c", tmp_path / "run", steps=2)))
+    with (tmp_path / "c" / "train.source").open("a") as file:
+        file.write("x\n")
+    with (tmp_path / "c" / "train.target").open("a") as file:
+        file.write("x\n")
+    with pytest.raises(DataError, match=r"is not the file that .* was begun with"):
+        list(start(request_for(tmp_path / "c", tmp_path / "run", steps=2)))
+
+
+def test_fresh_moves_the_old_run_aside(corpus, tmp_path):
+    run = tmp_path / "run"
+    list(start(request_for(corpus, run, steps=2)))
+    before = weights(run)
+    events = list(start(request_for(corpus, run, steps=2, seed=5), fresh=True))
+    assert Notice(f"what was in {run} is now in {tmp_path / 'run.old-1'}") in events
+    assert same(weights(tmp_path / "run.old-1"), before)
+    assert not same(weights(run), before)
+
+
+def test_a_dry_run_plans_and_leaves_nothing(corpus, tmp_path):
+    events = list(start(request_for(corpus, tmp_path / "run"), dry_run=True))
+    assert [type(event) for event in events] == [Planned]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_validation_files_a_part_is_split_off(corpus, tmp_path):
+    events = list(start(request_for(corpus, tmp_path / "run", steps=2, valid=[])))
+    words = dict(events[0].lines)
+    assert "split off by a hash of the source" in words["pairs"]
+    texts = json.loads((tmp_path / "run" / "data" / "valid.json").read_text())
+    assert 100 < len(texts) < 200  # a tenth at most
+    assert len(dragoman_index(tmp_path / "run")) == 1500 - len(texts)
+
+
+def dragoman_index(run):
+    from dragoman.text.index import PairIndex
+
+    return PairIndex(run / "data" / "train")
+
+
+def test_dropped_pairs_are_counted_with_a_reason_each(tmp_path):
+    rows = [f"a b {n}\tb a {n}" for n in range(100)]
+    (tmp_path / "v.tsv").write_text("\n".join(rows[:20]) + "\n")
+    (tmp_path / "c.tsv").write_text("\n".join([*rows, "x\t", "\ty", " ".join("a" * 400) + "\tq"]) + "\n")
+    settings = {**TINY, "training": {"steps": 1}}
+    files = {"corpora": [str(tmp_path / "c.tsv")], "valid": [str(tmp_path / "v.tsv")], "out": str(tmp_path / "run")}
+    events = list(start(Request(**files, settings=settings)))
+    said = [event.sentence for event in events if isinstance(event, Notice)]
+    assert "2 pairs have an empty side (first: line 101)" in said
+    assert "1 pair has more than 256 tokens on a side (first: line 103)" in said
+    assert "20 training pairs have a source that also stands in the validation data" in said
+    planned = next(event for event in events if isinstance(event, Planned))
+    assert dict(planned.lines)["pairs"] == "100 kept, 3 dropped; 20 for validation"
+
+
+def test_too_many_empty_sides_stop_before_training(tmp_path):
+    (tmp_path / "c.tsv").write_text("a\tb\n" * 8 + "a\t\n" * 2)
+    with pytest.raises(DataError, match=r"2 of 10 pairs have an empty side \(first: line 9\), more than 5%"):
+        list(start(Request(corpora=[str(tmp_path / "c.tsv")], out=str(tmp_path / "run"))))
+
+
+def test_a_model_can_start_from_anothers_weights(corpus, whole, tmp_path):
+    settings = {"training": {**TINY["training"], "steps": 1}}
+    request = request_for(corpus, tmp_path / "run", start_from=str(whole[0]), settings=settings)
+    [report] = [e for e in start(request) if isinstance(e, Report)]
+    first = next(e for e in whole[1] if isinstance(e, Report))
+    assert report.nats_per_token < first.nats_per_token
+    assert report.step == 1
+
+
+def test_the_python_call_trains_and_loads(corpus, tmp_path):
+    run = dragoman.train(
+        corpus / "train.source", corpus / "train.target", valid=(corpus / "valid.source", corpus / "valid.target"),
+        out=tmp_path / "run", steps=2, settings=TINY,
+    )  # fmt: skip
+    assert run == tmp_path / "run"
+    assert len(dragoman.load(run).translate(["a b", "c"])) == 2
+
+
+def test_minutes_are_a_real_budget(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "run", minutes=0.2, settings={"model": TINY["model"]})
+    began = time.monotonic()
+    events = list(start(request))
+    seconds = time.monotonic() - began
+    assert isinstance(events[-1], Finished)
+    assert events[-1].step == read_toml(tmp_path / "run" / "run.toml")["training"]["steps"] > 5
+    assert 5 < seconds < 24  # twelve asked for; a loaded machine may take twice as long
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_signal_saves_and_exits_with_130(corpus, tmp_path, number):
+    arguments = ["train", "train.source", "train.target", "--valid", "valid.source", "valid.target", "--steps", "5000",
+                 "--out", str(tmp_path / "run"), "--json", "--set", "model.width=32", "--set", "model.heads=2",
+                 "--set", "training.report_every=1"]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *arguments], cwd=corpus, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    with process:
+        for line in process.stdout:
+            if json.loads(line)["event"] == "report":
+                break
+        process.send_signal(number)
+        process.stdout.read()
+        error = process.stderr.read()
+    assert process.returncode == 130
+    assert "and saved; the same command goes on [E-RUN-07]" in error
+    newest = sorted(Path(tmp_path / "run" / "checkpoints").iterdir())[-1]
+    assert int(newest.name[5:]) >= 1
