@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import main
-from dragoman.jobs.demo import KINDS, TEST, make_demo
+from dragoman.jobs.demo import TEST, TRAIN, make_demo
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def read(path):
 
 def test_what_is_tested_was_never_trained_on_in_any_form(made):
     learned = {target for _, target in read(made.request.corpora[0]) + read(made.request.valid[0])}
-    for kind in KINDS:
+    for kind in TRAIN:
         assert len(made.test[kind]) == TEST
         assert not learned & {target for _, target in made.test[kind]}
 
@@ -39,7 +39,7 @@ def test_the_demo_trains_translates_and_draws(tmp_path, monkeypatch, capsys):
     assert main(["demo", "--seconds", "10", "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [events[0]["event"], events[-1]["event"]] == ["planned", "demo"]
-    assert events[-1]["exact"].keys() == set(KINDS)
+    assert events[-1]["exact"].keys() == TRAIN.keys()
     assert len(events[-1]["outputs"]) == 3
     assert "default-src 'none'" in Path("demo/page.html").read_text(encoding="utf-8")
     Path("demo/try.txt").write_text("12. März 1999\n", encoding="utf-8")

@@ -11,8 +11,9 @@ import platform
 import shutil
 import time
 from collections.abc import Generator, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ from dragoman.training.settings import TrainingConfig
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
-TIMING = 0.02  # share of the time given to measuring a step, up to ten seconds
+TIMING = 0.04  # share of the time given to measuring a step, up to ten seconds
 
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -161,12 +162,12 @@ def time_run(
     training = plan.plan_training(config, request.asked("training"), 1000, 1, fine_tuning=False)
     run = make_run(folder, prepared, config, training, about, request.seed)
     steps = train_steps(run.model, run.batches(0), run.objective, run.optimizer, rate=lambda _: 1e-6)
-    list(islice(steps, 2))  # the first steps allocate
-    count, start = 0, time.monotonic()
-    while time.monotonic() - start < seconds:
+    list(islice(steps, 4))  # the first steps allocate
+    times, start = [time.monotonic()], time.monotonic()
+    while times[-1] - start < seconds or len(times) < 3:
         next(steps)
-        count += 1
-    step = (time.monotonic() - start) / count
+        times.append(time.monotonic())
+    step = median(b - a for a, b in pairwise(times))  # a neighbour's burst should not halve the run
     return Timing(step, time_validation(run), peak_memory())
 
 

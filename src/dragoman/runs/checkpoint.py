@@ -110,7 +110,7 @@ def parameter_states(
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {
-        f"{name}/{key}": tensor.contiguous()
+        f"{name}/{key}": tensor.clone()
         for name, _, state in parameter_states(model, optimizer)
         for key, tensor in state.items()
         if isinstance(tensor, Tensor)

@@ -11,6 +11,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
@@ -31,6 +32,7 @@ class TokenizerConfig(Settings):
     target_kind: Kind | None = Field(None, description="the target's kind, where it is another than the source's")
     joint: bool = Field(True, description="one vocabulary for both sides")
     vocabulary: int = Field(8000, gt=4, description="how many subwords to learn; fewer if the text has not so many")
+    split_digits: bool = Field(True, description="subwords hold one digit at most: unseen numbers are copied by digit")
     special: SpecialIds = Field(SpecialIds(), description="ids of padding, start, end and unknown")
 
     @model_validator(mode="after")
@@ -139,14 +141,16 @@ class Symbols:
 # ── learning ──────────────────────────────────────────────────────────────────────────────
 
 
-def learn(kind: Kind, texts: Iterable[str], vocabulary: int, special: SpecialIds) -> Tokenizer:
+def learn(
+    kind: Kind, texts: Iterable[str], vocabulary: int, special: SpecialIds, *, split_digits: bool = True
+) -> Tokenizer:
     match kind:
         case "characters":
             return learn_symbols((list(text) for text in texts), special, separator="")
         case "words":
             return learn_symbols((text.split() for text in texts), special, separator=" ")
         case "unigram" | "bpe":
-            return learn_subwords(kind, list(texts), vocabulary, special)
+            return learn_subwords(kind, list(texts), vocabulary, special, split_digits)
 
 
 def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator: str) -> Symbols:
@@ -161,7 +165,7 @@ def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator:
     return Symbols([reserved[i] if i in reserved else next(ordered) for i in range(size)], special, separator=separator)
 
 
-def learn_subwords(kind: str, texts: list[str], vocabulary: int, special: SpecialIds) -> Subwords:
+def learn_subwords(kind: str, texts: list[str], vocabulary: int, special: SpecialIds, split_digits: bool) -> Subwords:
     alphabet = len(set().union(*texts)) if texts else 0
     proto = io.BytesIO()
     own_start = special.start not in {special.pad, special.end, special.unknown}
@@ -173,7 +177,7 @@ def learn_subwords(kind: str, texts: list[str], vocabulary: int, special: Specia
             vocab_size=max(vocabulary, min(alphabet, 3000) + 16),
             hard_vocab_limit=False,
             character_coverage=1.0 if alphabet < 1000 else 0.9995,
-            split_digits=True,  # 1999 as 1 9 9 9: numbers nobody has seen are copied digit by digit
+            split_digits=split_digits,
             normalization_rule_name="identity",  # the text is clean already, and must come back as it was
             pad_id=special.pad,
             bos_id=special.start if own_start else -1,
@@ -222,14 +226,11 @@ class Tokenizers:
 
 def learn_tokenizers(config: TokenizerConfig, pairs: Sequence[tuple[str, str]]) -> Tokenizers:
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    learn_side = partial(learn, vocabulary=config.vocabulary, special=config.special, split_digits=config.split_digits)
     if config.joint:
-        joint = learn(config.kind, [*sources, *targets], config.vocabulary, config.special)
+        joint = learn_side(config.kind, [*sources, *targets])
         return Tokenizers(joint, joint)
-    target_kind = config.target_kind or config.kind
-    return Tokenizers(
-        learn(config.kind, sources, config.vocabulary, config.special),
-        learn(target_kind, targets, config.vocabulary, config.special),
-    )
+    return Tokenizers(learn_side(config.kind, sources), learn_side(config.target_kind or config.kind, targets))
 
 
 def open_tokenizers(folder: Path) -> Tokenizers:

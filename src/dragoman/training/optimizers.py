@@ -70,6 +70,7 @@ class Muon(Optimizer):
     ) -> None:
         groups = [{"params": list(matrices), "orthogonal": True}, {"params": list(rest), "orthogonal": False}]
         super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": betas, "weight_decay": weight_decay})
+        self.stacked: dict[tuple[int, ...], tuple[Tensor, list[Tensor]]] = {}
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -94,13 +95,25 @@ class Muon(Optimizer):
             by_shape.setdefault(tuple(matrix.shape), []).append(matrix)
         for (rows, columns), alike in by_shape.items():  # one batched product for all of a shape
             gradients = torch.stack([p.grad for p in alike if p.grad is not None])
-            momenta = torch.stack([self.state[p].setdefault("momentum", torch.zeros_like(p)) for p in alike])
+            momenta = self.momenta_of(alike)
             momenta.mul_(group["momentum"]).add_(gradients)
-            updates = orthogonal(gradients + group["momentum"] * momenta)
+            updates = orthogonal(gradients.add_(momenta, alpha=group["momentum"]))
             size = 0.2 * math.sqrt(max(rows, columns))
-            for p, momentum, update in zip(alike, momenta, updates, strict=True):
-                self.state[p]["momentum"].copy_(momentum)
-                p.add_(update, alpha=-group["lr"] * size)
+            torch._foreach_add_(alike, list(updates.unbind()), alpha=-group["lr"] * size)
+
+    def momenta_of(self, alike: list[Tensor]) -> Float[Tensor, "N R C"]:
+        """The momenta of matrices of one shape, in one tensor; each matrix's own state is a view of it."""
+        shape = tuple(alike[0].shape)
+        views = [self.state[p].get("momentum") for p in alike]
+        known = self.stacked.get(shape)
+        if known is None or any(view is not ours for view, ours in zip(views, known[1], strict=True)):
+            whole = torch.stack(
+                [torch.zeros_like(p) if view is None else view for p, view in zip(alike, views, strict=True)]
+            )
+            known = self.stacked[shape] = (whole, list(whole.unbind()))
+            for p, view in zip(alike, known[1], strict=True):
+                self.state[p]["momentum"] = view
+        return known[0]
 
     def step_rest(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
         """m ← β₁ m + (1−β₁) g;  v ← β₂ v + (1−β₂) g²;  p ← p − rate · m̂ / (√v̂ + ε)."""
@@ -133,5 +146,5 @@ def orthogonal(matrices: Float[Tensor, "N R C"], rounds: int = 5) -> Float[Tenso
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(rounds):
         square = x @ x.mT
-        x = a * x + torch.baddbmm(b * square, square, square, beta=1.0, alpha=c) @ x
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
