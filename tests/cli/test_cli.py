@@ -163,6 +163,29 @@ def test_files_go_in_and_out(model, tmp_path):
     assert (tmp_path / "out.txt").read_text().count("\n") == 2
 
 
+def test_a_file_may_be_replaced_by_its_translation(model, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a b\nc d e\n")
+    assert dragoman("translate", model, "--input", path, "--output", path).returncode == 0
+    assert path.read_text().count("\n") == 2
+    assert path.read_text() != "a b\nc d e\n"
+
+
+def test_an_output_is_left_alone_when_the_input_is_missing(model, tmp_path):
+    (tmp_path / "out.txt").write_text("precious")
+    found = dragoman("translate", model, "--input", tmp_path / "nothing.txt", "--output", tmp_path / "out.txt")
+    assert found.returncode == 3
+    assert (tmp_path / "out.txt").read_text() == "precious"
+    assert dragoman("translate", model, "a", "--output", tmp_path / "no" / "out.txt").returncode == 74
+
+
+def test_a_compressed_file_is_unpacked_first(model, tmp_path):
+    import gzip
+
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"a b\nc\n"))
+    assert dragoman("translate", model, "--input", tmp_path / "in.txt.gz").stdout.count(b"\n") == 2
+
+
 def test_json_carries_scores_tokens_and_alternatives(model):
     found = dragoman("translate", model, "a b c d", "--nbest", "3", "--alignments", "--json")
     [line] = found.stdout.decode().splitlines()

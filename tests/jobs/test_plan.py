@@ -12,6 +12,7 @@ from dragoman.jobs.request import gather_settings
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.generated import generate
+from dragoman.text.tokenizer import TokenizerConfig
 
 
 def survey_of(pairs, total=None):
@@ -86,6 +87,19 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
     environment = {"DRAGOMAN_MODEL_WIDTH": "96", "DRAGOMAN_MODEL_HEADS": "3", "HOME": "x"}
     found = gather_settings(["model.width=128"], file, environment)
     assert found == {"model": {"width": "128", "heads": "3", "layers": 1}}
+
+
+def test_special_ids_are_settings_too():
+    found = gather_settings(["tokenizer.special.start=2", "tokenizer.kind=words"], None, {})
+    assert found == {"tokenizer": {"special": {"start": "2"}, "kind": "words"}}
+    assert TokenizerConfig.read(found["tokenizer"], section="tokenizer").special.start == 2
+
+
+def test_kinds_that_one_vocabulary_cannot_hold_are_refused_or_parted():
+    pairs = list(zip(prose(300), prose(300), strict=True))
+    assert not plan.plan_tokenizer(survey_of(pairs), {"target_kind": "characters"}).joint
+    with pytest.raises(UsageError, match="one vocabulary cannot hold unigram and characters; set joint = false"):
+        TokenizerConfig.read({"kind": "unigram", "target_kind": "characters", "joint": True}, section="tokenizer")
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,22 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
 
 import dragoman
-from dragoman.errors import DataError, UsageError
+from dragoman.errors import DataError, Interrupted, UsageError
 from dragoman.jobs.request import Request
+from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
 from dragoman.jobs.train import Finished, Notice, Report, Validation
 from dragoman.runs.model import read_tensors
@@ -159,6 +163,60 @@ def test_fresh_moves_the_old_run_aside(corpus, tmp_path):
     assert Notice(f"what was in {run} is now in {tmp_path / 'run.old-1'}") in events
     assert same(weights(tmp_path / "run.old-1"), before)
     assert not same(weights(run), before)
+
+
+def test_a_run_can_be_gone_on_with_from_another_folder(tmp_path, monkeypatch):
+    write_corpus("copy", tmp_path / "c", count=300, valid=20, test=5, seed=1)
+    monkeypatch.chdir(tmp_path / "c")
+    list(start(request_for(Path(), tmp_path / "run", steps=2)))
+    monkeypatch.chdir(tmp_path)
+    events = list(start(request_for(Path("c"), tmp_path / "run", steps=3)))
+    assert Notice("going on from step 2 of 3") in events
+
+
+def test_what_a_kill_left_before_the_run_began_is_not_gone_on_with(corpus, tmp_path):
+    run = tmp_path / "run"
+    list(start(request_for(corpus, run, steps=2)))
+    (run / "run.toml").unlink()  # as if a kill had come in the middle of --fresh
+    events = list(start(request_for(corpus, run, steps=2, seed=9)))
+    assert Notice(f"what was in {run} is now in {tmp_path / 'run.old-1'}") in events
+    assert not any(isinstance(e, Notice) and e.sentence.startswith("going on") for e in events)
+
+
+def test_interruptions_do_not_change_the_model_that_comes_out(corpus, whole, tmp_path):
+    """Stopped at steps 2 and 9, off the grid of planned checkpoints; the averaged model has the same bits."""
+    run = tmp_path / "run"
+    for enough in (2, 9):
+        with pytest.raises(Interrupted):
+            stop_after(enough, corpus, run)
+    list(start(request_for(corpus, run)))
+    assert same(weights(run), weights(whole[0]))
+    model = "model/weights.safetensors"
+    assert same(read_tensors(run / model), read_tensors(whole[0] / model))
+
+
+def stop_after(step, corpus, run):
+    """`start` with a stop of our own instead of a signal."""
+    stop = Stop()
+    with patch("dragoman.jobs.start.polite_stop", lambda: nullcontext(stop)):
+        for event in start(request_for(corpus, run)):
+            stop.asked = isinstance(event, Report) and event.step >= step
+
+
+def test_a_full_disk_ends_with_74_and_one_line(corpus, tmp_path):
+    """Files may not grow beyond 300 kB here: the checkpoint's weights do not fit."""
+    arguments = ["train", "train.source", "train.target", "--steps", "3", "--out", str(tmp_path / "run"),
+                 "--set", "model.width=128", "--set", "model.heads=4"]  # fmt: skip
+    found = subprocess.run(
+        [sys.executable, "-m", "dragoman", *arguments], cwd=corpus, text=True, capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)),
+    )  # fmt: skip
+    assert found.returncode == 74, found.stderr
+    last = found.stderr.strip().split("\n")[-1]
+    assert last.startswith("dragoman: ")
+    assert last.endswith("[E-SAVE-01]")
+    assert "what was saved before is intact" in last
 
 
 def test_a_dry_run_plans_and_leaves_nothing(corpus, tmp_path):

@@ -35,18 +35,14 @@ SPELLING = 14  # letters in a line at most, on the mean, that is one word; longe
 
 def plan_tokenizer(survey: Survey, asked: Mapping[str, Any]) -> TokenizerConfig:
     kinds = [best_kind([pair[side] for pair in survey.sample]) for side in (0, 1)]
-    alike = kinds[0] == kinds[1]
+    kind = asked.get("kind", kinds[0])
+    target_kind = asked.get("target_kind", kind if "kind" in asked else kinds[1])
     chosen: dict[str, Any] = {
-        "kind": kinds[0],
-        "target_kind": None if alike else kinds[1],
-        "joint": alike and shared_letters(survey.sample) > 0.5,
+        "kind": kind,
+        "target_kind": None if target_kind == kind else target_kind,
+        "joint": target_kind == kind and shared_letters(survey.sample) > 0.5,
         "vocabulary": vocabulary_for(survey.pairs),
     }
-    if "kind" in asked and "target_kind" not in asked:
-        chosen["target_kind"] = None
-        chosen["joint"] = shared_letters(survey.sample) > 0.5
-    if asked.get("target_kind", asked.get("kind")) != asked.get("kind"):
-        chosen["joint"] = False
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
 
