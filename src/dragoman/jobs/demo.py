@@ -13,7 +13,7 @@ from dragoman.evaluation.scores import exact_match
 from dragoman.jobs.request import Request
 from dragoman.text.generated import Pair, generate
 
-TRAIN = {"dates": 36_000, "numbers": 72_000}  # pairs drawn of each kind
+TRAIN = {"dates": 32_000, "numbers": 96_000}  # pairs drawn of each kind
 VALID, TEST = 125, 500  # … and held out
 DIGITS = 5  # of the longest number: what can be learned in a minute and a half
 SEED = 2017

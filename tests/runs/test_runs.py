@@ -1,0 +1,256 @@
+"""A run's folder: whole or not there, and exactly what was saved."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from dragoman.errors import DataError, MachineError, SaveError, UsageError
+from dragoman.models.transformer import Transformer, TransformerConfig
+from dragoman.runs.checkpoint import (
+    average_weights,
+    checkpoint_folder,
+    checkpoints,
+    load_checkpoint,
+    newest_whole_checkpoint,
+    planned_checkpoints,
+    remove_old_checkpoints,
+    save_checkpoint,
+)
+from dragoman.runs.files import check_folder, recover_folder, write_file, write_folder
+from dragoman.runs.lock import only_writer
+from dragoman.runs.model import load_weights, open_model, save_model, weights_of
+from dragoman.runs.record import Log, read_toml, to_toml, write_toml
+from dragoman.text.batches import make_batch
+from dragoman.text.special import SpecialIds
+from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
+from dragoman.training.loop import train
+from dragoman.training.objectives import translation_loss
+from dragoman.training.optimizers import make_optimizer
+
+NAMES = ["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "muon"]
+BATCHES = [[make_batch([([4, 5, k % 5 + 4], [7, 8]), ([9, 10], [4, k % 3 + 5])], SpecialIds())] for k in range(8)]
+
+
+def make_model():
+    torch.manual_seed(3)
+    return Transformer(
+        TransformerConfig(source_vocabulary=11, target_vocabulary=11, width=16, heads=2, layers=1, hidden=24, dropout=0.2)
+    )
+
+
+def go(model, optimizer, first, last):
+    batches = BATCHES[first - 1 : last]
+    list(train(model, batches, translation_loss, optimizer, rate=lambda n: 0.01 / n, seed=5, first=first))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_that_was_stopped_ends_with_the_same_bits(name, tmp_path):
+    whole = make_model()
+    go(whole, make_optimizer(name, whole, 0.01), 1, 8)
+
+    before = make_model()
+    optimizer = make_optimizer(name, before, 0.01)
+    go(before, optimizer, 1, 5)
+    save_checkpoint(tmp_path, 5, before, optimizer, {"best": 1.5})
+
+    after = make_model()
+    optimizer = make_optimizer(name, after, 0.01)
+    state = load_checkpoint(checkpoint_folder(tmp_path, 5), after, optimizer)
+    assert state == {"step": 5, "best": 1.5}
+    go(after, optimizer, 6, 8)
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), after.parameters(), strict=True))
+
+
+def test_a_damaged_checkpoint_is_passed_over_with_a_word(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("adam", model, 0.01)
+    for step in (1, 2, 3):
+        save_checkpoint(tmp_path, step, model, optimizer, {})
+    flip_a_bit(checkpoint_folder(tmp_path, 3) / "weights.safetensors")
+    (checkpoint_folder(tmp_path, 2) / "state.json").unlink()
+    found, said = newest_whole_checkpoint(tmp_path)
+    assert found == checkpoint_folder(tmp_path, 1)
+    assert "the checksum of weights.safetensors differs" in said[0]
+    assert "state.json is missing" in said[1]
+
+
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (9, 10, 100):
+        save_checkpoint(tmp_path, step, model, optimizer, {})
+    remove_old_checkpoints(tmp_path, keep=planned_checkpoints(tmp_path, 10, last=999)[1:])
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-00000100", "step-00000010"]
+
+
+def test_a_checkpoint_of_an_interruption_does_not_count_as_planned(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (10, 20, 23, 30, 37):
+        save_checkpoint(tmp_path, step, model, optimizer, {})
+    assert [path.name[-2:] for path in planned_checkpoints(tmp_path, 10, last=37)] == ["37", "30", "20", "10"]
+    assert [path.name[-2:] for path in planned_checkpoints(tmp_path, 10, last=40)] == ["30", "20", "10"]
+
+
+def test_an_average_is_the_mean_of_each_parameter(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    with torch.no_grad():
+        for step, value in enumerate([1.0, 2.0, 6.0], start=1):
+            for parameter in model.parameters():
+                parameter.fill_(value)
+            save_checkpoint(tmp_path, step, model, optimizer, {})
+    averaged = average_weights(checkpoints(tmp_path))
+    assert all((tensor == 3.0).all() for tensor in averaged.values())
+    assert averaged.keys() == weights_of(model).keys()
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_folder_stays_as_it_was_when_a_save_fails(tmp_path):
+    write_folder(tmp_path / "model", lambda ready: (ready / "a").write_text("old") and None)
+
+    def no_room(ready):
+        (ready / "a").write_text("new")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(SaveError, match="No space left on device.*saved before is intact") as caught:
+        write_folder(tmp_path / "model", no_room)
+    assert caught.value.exit_code == 74
+    assert (tmp_path / "model" / "a").read_text() == "old"
+    check_folder(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_away_between_two_renames_comes_back(tmp_path):
+    write_folder(tmp_path / "model", lambda ready: (ready / "a").write_text("x") and None)
+    (tmp_path / "model").rename(tmp_path / "model.old")
+    recover_folder(tmp_path / "model")
+    check_folder(tmp_path / "model")
+
+
+def test_a_file_that_cannot_be_written_is_said(tmp_path):
+    with pytest.raises(SaveError, match="could not be saved"):
+        write_file(tmp_path / "missing" / "file", "x")
+
+
+def test_a_second_writer_is_refused_at_once(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from dragoman.runs.lock import only_writer\n"
+        "with only_writer(Path(sys.argv[1])): print('in', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with other:
+        assert other.stdout.readline() == "in\n"
+        with (
+            pytest.raises(MachineError, match=f"is being written by process {other.pid}; wait for it"),
+            only_writer(tmp_path),
+        ):
+            pass
+        other.kill()
+    with only_writer(tmp_path):  # a kill lets go of it
+        assert True
+
+
+# ── models ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def saved(tmp_path):
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("a b c d e f g", "a b c d e f g")])
+    model = make_model()
+    save_model(tmp_path / "model", model.config, weights_of(model), tokenizers, {"longest": 9, "languages": ["de", "en"]})
+    return tmp_path, model
+
+
+def test_a_saved_model_opens_from_its_folder_and_from_its_runs(saved):
+    folder, model = saved
+    for path in (folder, folder / "model"):
+        opened = open_model(path)
+        assert opened.about == {"longest": 9, "languages": ["de", "en"]}
+        assert opened.model.config == model.config
+        assert not opened.model.training
+        assert all(torch.equal(a, b) for a, b in zip(opened.model.parameters(), model.parameters(), strict=True))
+
+
+def test_a_tied_table_is_stored_once(saved):
+    folder, model = saved
+    size = (folder / "model" / "weights.safetensors").stat().st_size
+    assert size < 4 * sum(p.numel() for p in model.parameters()) + 8000
+
+
+def test_a_damaged_model_is_refused(saved):
+    folder, _ = saved
+    flip_a_bit(folder / "model" / "weights.safetensors")
+    with pytest.raises(DataError, match="checksum of weights.safetensors differs from its manifest") as caught:
+        open_model(folder)
+    assert caught.value.exit_code == 3
+
+
+def test_a_model_of_a_newer_version_is_refused(saved):
+    folder, _ = saved
+    about = json.loads((folder / "model" / "config.json").read_text())
+    write_folder(folder / "newer", lambda ready: (ready / "config.json").write_text(json.dumps({**about, "format": 99})) and None)
+    with pytest.raises(DataError, match="written by a newer dragoman"):
+        open_model(folder / "newer")
+
+
+def test_a_folder_without_a_model_is_named(tmp_path):
+    with pytest.raises(DataError, match="there is no model at .*nowhere; give the folder of a run"):
+        open_model(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="holds no model"):
+        open_model(tmp_path)
+
+
+def test_weights_that_do_not_fit_are_listed(tmp_path):
+    model = make_model()
+    weights = weights_of(model)
+    weights["extra"] = weights.pop("decoder.final_norm.weight", torch.zeros(1))
+    weights["source_embedding.table.weight"] = torch.zeros(12, 16)
+    with pytest.raises(DataError, match=r"extra is left over; source_embedding.table.weight is \(12, 16\) and must be \(11, 16\)"):
+        load_weights(model, weights, tmp_path)
+
+
+# ── records ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_settings_survive_toml(tmp_path):
+    sections = {
+        "run": {"name": 'with "quotes" and ü\n', "steps": 3, "rate": 1e-05, "fresh": True, "files": ["a", "b"], "none": None},
+        "tokenizer": {"vocabulary": 10, "special": {"pad": 0, "start": 1}},
+    }
+    write_toml(tmp_path / "run.toml", sections)
+    del sections["run"]["none"]
+    assert read_toml(tmp_path / "run.toml") == sections
+    assert "[tokenizer.special]" in to_toml(sections)
+
+
+def test_settings_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(UsageError, match="there is no settings file"):
+        read_toml(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("a = = 1")
+    with pytest.raises(DataError, match="is not TOML that can be read"):
+        read_toml(tmp_path / "bad.toml")
+
+
+def test_a_log_drops_what_came_after_the_checkpoint(tmp_path):
+    log = Log(tmp_path / "log.jsonl")
+    for step in (1, 2, 3):
+        log.write({"step": step})
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"step": 4, "lo')  # cut off by a kill
+    again = Log(tmp_path / "log.jsonl", after_step=2)
+    again.write({"step": 3})
+    assert [line["step"] for line in again.lines()] == [1, 2, 3]
