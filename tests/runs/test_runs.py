@@ -37,7 +37,9 @@ BATCHES = [[make_batch([([4, 5, k % 5 + 4], [7, 8]), ([9, 10], [4, k % 3 + 5])],
 def make_model():
     torch.manual_seed(3)
     return Transformer(
-        TransformerConfig(source_vocabulary=11, target_vocabulary=11, width=16, heads=2, layers=1, hidden=24, dropout=0.2)
+        TransformerConfig(
+            source_vocabulary=11, target_vocabulary=11, width=16, heads=2, layers=1, hidden=24, dropout=0.2
+        )
     )
 
 
@@ -171,7 +173,9 @@ def test_a_second_writer_is_refused_at_once(tmp_path):
 def saved(tmp_path):
     tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("a b c d e f g", "a b c d e f g")])
     model = make_model()
-    save_model(tmp_path / "model", model.config, weights_of(model), tokenizers, {"longest": 9, "languages": ["de", "en"]})
+    save_model(
+        tmp_path / "model", model.config, weights_of(model), tokenizers, {"longest": 9, "languages": ["de", "en"]}
+    )
     return tmp_path, model
 
 
@@ -202,7 +206,9 @@ def test_a_damaged_model_is_refused(saved):
 def test_a_model_of_a_newer_version_is_refused(saved):
     folder, _ = saved
     about = json.loads((folder / "model" / "config.json").read_text())
-    write_folder(folder / "newer", lambda ready: (ready / "config.json").write_text(json.dumps({**about, "format": 99})) and None)
+    write_folder(
+        folder / "newer", lambda ready: (ready / "config.json").write_text(json.dumps({**about, "format": 99})) and None
+    )
     with pytest.raises(DataError, match="written by a newer dragoman"):
         open_model(folder / "newer")
 
@@ -219,7 +225,9 @@ def test_weights_that_do_not_fit_are_listed(tmp_path):
     weights = weights_of(model)
     weights["extra"] = weights.pop("decoder.final_norm.weight", torch.zeros(1))
     weights["source_embedding.table.weight"] = torch.zeros(12, 16)
-    with pytest.raises(DataError, match=r"extra is left over; source_embedding.table.weight is \(12, 16\) and must be \(11, 16\)"):
+    with pytest.raises(
+        DataError, match=r"extra is left over; source_embedding.table.weight is \(12, 16\) and must be \(11, 16\)"
+    ):
         load_weights(model, weights, tmp_path)
 
 
@@ -228,7 +236,14 @@ def test_weights_that_do_not_fit_are_listed(tmp_path):
 
 def test_settings_survive_toml(tmp_path):
     sections = {
-        "run": {"name": 'with "quotes" and ü\n', "steps": 3, "rate": 1e-05, "fresh": True, "files": ["a", "b"], "none": None},
+        "run": {
+            "name": 'with "quotes" and ü\n',
+            "steps": 3,
+            "rate": 1e-05,
+            "fresh": True,
+            "files": ["a", "b"],
+            "none": None,
+        },
         "tokenizer": {"vocabulary": 10, "special": {"pad": 0, "start": 1}},
     }
     write_toml(tmp_path / "run.toml", sections)
