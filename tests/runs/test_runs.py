@@ -126,7 +126,7 @@ def test_a_folder_stays_as_it_was_when_a_save_fails(tmp_path):
         (ready / "a").write_text("new")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(SaveError, match="No space left on device.*saved before is intact") as caught:
+    with pytest.raises(SaveError, match=r"No space left on device.*saved before is intact") as caught:
         write_folder(tmp_path / "model", no_room)
     assert caught.value.exit_code == 74
     assert (tmp_path / "model" / "a").read_text() == "old"
@@ -198,7 +198,7 @@ def test_a_tied_table_is_stored_once(saved):
 def test_a_damaged_model_is_refused(saved):
     folder, _ = saved
     flip_a_bit(folder / "model" / "weights.safetensors")
-    with pytest.raises(DataError, match="checksum of weights.safetensors differs from its manifest") as caught:
+    with pytest.raises(DataError, match=r"checksum of weights.safetensors differs from its manifest") as caught:
         open_model(folder)
     assert caught.value.exit_code == 3
 
@@ -214,7 +214,7 @@ def test_a_model_of_a_newer_version_is_refused(saved):
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):
-    with pytest.raises(DataError, match="there is no model at .*nowhere; give the folder of a run"):
+    with pytest.raises(DataError, match=r"there is no model at .*nowhere; give the folder of a run"):
         open_model(tmp_path / "nowhere")
     with pytest.raises(DataError, match="holds no model"):
         open_model(tmp_path)
