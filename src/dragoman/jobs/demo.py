@@ -16,7 +16,7 @@ from dragoman.text.generated import Pair, generate
 TRAIN = {"dates": 32_000, "numbers": 96_000}  # pairs drawn of each kind
 VALID, TEST = 125, 500  # … and held out
 DIGITS = 5  # of the longest number: what can be learned in a minute and a half
-SEED = 2017
+SEED = 4711
 SETTINGS = {
     "tokenizer": {
         "kind": "bpe",
