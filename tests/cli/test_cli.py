@@ -81,7 +81,7 @@ MISTAKES = {
     "latin-1": (["train", "latin.de", "a.en"], 3, "latin.de is not UTF-8: byte 0xE4 at line 1", "E-DATA-03"),
     "no such family": (["train", "a.de", "a.en", "--family", "transfomer"], 2, "did you mean transformer?", "E-SET-02"),
     "no such preset": (["train", "a.de", "a.en", "--preset", "smal"], 2, "did you mean small?", "E-SET-07"),
-    "no such task": (["train", "a.de", "a.en", "--task", "dance"], 2, "there is no task 'dance' yet", "E-USE-08"),
+    "no such task": (["train", "a.de", "a.en", "--task", "dance"], 2, "there is no task 'dance'", "E-USE-08"),
     "no such device": (["train", "a.de", "a.en", "--device", "cuda"], 4, "device cuda cannot be used", "E-ENV-01"),
     "no such setting": (["train", "a.de", "a.en", "--set", "model.widht=3"], 2, "mean model.width?", "E-SET-01"),
     "no such section": (["train", "a.de", "a.en", "--set", "mdl.width=3"], 2, "there is no section 'mdl'", "E-SET-06"),

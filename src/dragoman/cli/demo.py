@@ -17,7 +17,7 @@ WORDS = Parameter(negative="")
 def demo(
     *,
     out: Path = Path("demo"),
-    seconds: float = 88.0,
+    seconds: float = 92.0,
     seed: int = 1,
     threads: int | None = None,
     open: Annotated[bool, WORDS] = False,

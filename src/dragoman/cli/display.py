@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dragoman.jobs.start import Planned
-from dragoman.jobs.train import Event, Finished, Notice, Report, Validation
+from dragoman.jobs.train import Event, Finished, Notice, Report, Validation, flat
 
+SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF"}
 QUIET = 30.0  # seconds between two lines where there is no terminal
 
 
@@ -41,7 +42,8 @@ class JsonLines:
         if isinstance(event, Planned):
             line: dict[str, Any] = {"event": "planned", **dict(event.lines)}
         else:
-            values = {key: str(v) if isinstance(v, Path) else v for key, v in event._asdict().items()}
+            named = flat(event) if isinstance(event, Validation) else event._asdict()
+            values = {key: str(v) if isinstance(v, Path) else v for key, v in named.items()}
             line = {"event": type(event).__name__.lower(), **values}
         print(json.dumps(line, ensure_ascii=False), flush=True)
 
@@ -69,7 +71,7 @@ class Lines:
             case Validation():
                 say(validation_line(event))
                 for source, output, _ in event.samples:
-                    say(f"           {source} → {output}")
+                    say(f"           {source} → {output}" if source else f"           {output}")
             case Finished():
                 say(finished_line(event))
 
@@ -124,10 +126,12 @@ class Panel:
 
 def sample_table(event: Validation) -> Table:
     table = Table.grid(padding=(0, 1))
-    for source, output, reference in event.samples:
-        table.add_row(Text("  source", style="dim"), Text(source))
-        table.add_row(Text("  output", style="bold"), Text(output, style="bold"))
-        table.add_row(Text("   right", style="dim"), Text(reference, style="dim"))
+    for sample in event.samples:
+        if sample.source:
+            table.add_row(Text("  source", style="dim"), Text(sample.source))
+        table.add_row(Text("  output", style="bold"), Text(sample.output, style="bold"))
+        if sample.reference:
+            table.add_row(Text("   right", style="dim"), Text(sample.reference, style="dim"))
     return table
 
 
@@ -143,11 +147,9 @@ def report_line(event: Report) -> str:
 
 
 def validation_line(event: Validation) -> str:
+    scores = "".join(f" · {SHOWN_AS.get(name, name)} {value:.4g}" for name, value in event.scores.items())
     best = ", the best so far" if event.best else ""
-    return (
-        f"    valid  step {event.step:,} · loss {event.nats_per_token:.3f} · BLEU {event.bleu:.1f} · "
-        f"chrF {event.chrf:.1f}{best}"
-    )
+    return f"    valid  step {event.step:,} · loss {event.nats_per_token:.3f}{scores}{best}"
 
 
 def finished_line(event: Finished) -> str:

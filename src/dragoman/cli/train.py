@@ -1,4 +1,4 @@
-"""dragoman train: two files in, a translator out."""
+"""dragoman train: two files in, a translator out; one text in, a writer of such texts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +9,9 @@ WORDS = Parameter(negative="")
 
 
 def train(
-    *corpora: Annotated[str, Parameter(help="SOURCE and TARGET, line by line; or one or more .tsv, .jsonl or .tmx")],
+    *corpora: Annotated[str, Parameter(help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or a text")],
     valid: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
-    task: str = "translate",
+    task: str = "",
     family: str = "transformer",
     preset: str = "",
     config: Path | None = None,
@@ -19,6 +19,7 @@ def train(
     start_from: Annotated[str, Parameter(name="--from")] = "",
     out: str = "",
     minutes: float | None = None,
+    epochs: float | None = None,
     steps: int | None = None,
     seed: int = 1,
     threads: int | None = None,
@@ -30,7 +31,7 @@ def train(
     dry_run: Annotated[bool, WORDS] = False,
     json: Annotated[bool, WORDS] = False,
 ) -> int:
-    """Learn to translate from parallel text. The same command goes on with a run that was stopped.
+    """Learn to translate from parallel text, or to write from a text. The same command goes on with a stopped run.
 
     With nothing but the files, everything else is chosen from them and said before the training begins.
 
@@ -39,9 +40,10 @@ def train(
     valid
         Validation data: SOURCE TARGET, or one corpus. Without it a part is split off by a hash of the source.
     task
-        What to learn; `translate` is the one there is so far.
+        What to learn: translate (two files, or pairs) or write (a text); else told from the files.
     family
-        Which kind of model; `transformer` is the one there is so far.
+        Which kind of model: transformer, or rnn. An rnn's model.cell is rnn, gru or lstm; its model.attention none,
+        additive, dot, bilinear, low-rank or scaled.
     preset
         A fixed size: tiny, small, or base (the paper's). Else the size is chosen from the corpus and the time.
     config
@@ -54,6 +56,8 @@ def train(
         The run's folder; else runs/<corpus>-<family>-<preset>.
     minutes
         The whole time this command may take; the number of steps is fixed after a short timing.
+    epochs
+        How often to see the whole corpus, however long it takes.
     steps
         The number of optimizer steps, outright.
     seed
@@ -75,12 +79,10 @@ def train(
     json
         Print every event as one JSON object a line.
     """
-    from dragoman.errors import MachineError, UsageError
+    from dragoman.errors import MachineError
     from dragoman.jobs.request import Request, gather_settings
     from dragoman.text.corpus import find_corpus
 
-    if task != "translate":
-        raise UsageError("E-USE-08", f"there is no task {task!r} yet; known: translate")
     if device != "cpu":
         raise MachineError("E-ENV-01", f"the device {device} cannot be used yet; leave out --device to use the CPU")
     settings = gather_settings(set or [], config)
@@ -88,13 +90,15 @@ def train(
         settings.setdefault("training", {})["steps"] = steps
     request = Request.read(
         {
-            "corpora": list(corpora), "valid": valid or [], "out": out, "family": family, "preset": preset,
-            "source": source_language, "target": target_language, "encoding": encoding, "start_from": start_from,
-            "minutes": minutes, "seed": seed, "settings": settings,
+            "corpora": list(corpora), "valid": valid or [], "out": out,
+            "task": task, "family": family, "preset": preset, "source": source_language, "target": target_language,
+            "encoding": encoding, "start_from": start_from, "minutes": minutes, "epochs": epochs,
+            "seed": seed, "settings": settings,
         },
         section="train",
     )  # fmt: skip
-    find_corpus(corpora, encoding=encoding)  # a missing file is said before torch is imported
+    if request.family == "transformer":
+        find_corpus(corpora, encoding=encoding)  # a missing file is said before torch is imported
 
     from dragoman.cli.display import show
     from dragoman.jobs.start import start

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from dragoman.errors import UsageError
 from dragoman.modules.attention import watching
 from dragoman.text.batches import Batch, make_batch
 from dragoman.text.tokenizer import Tokenizers
@@ -34,7 +35,7 @@ def attention_maps(
         queries, keys = (read, read) if layer.startswith("encoder") else (given, given)
         if layer.endswith("source_attention"):
             queries, keys = written, read
-        maps += [AttentionMap(layer, w[0], queries, keys) for w in weights]
+        maps.append(AttentionMap(layer, torch.cat(weights, dim=2)[0], queries, keys))  # one a step, or all at once
     return maps
 
 
@@ -43,7 +44,9 @@ def source_weights(model: nn.Module, batch: Batch) -> Float[Tensor, "B T S"]:
     """How much each written token looked at each source token: the mean over all heads of all decoder blocks."""
     with watching(model) as seen:
         model(batch.source, batch.source_mask, batch.target_in)
-    looked = [weights for layer, found in seen.items() if layer.endswith("source_attention") for weights in found]
+    looked = [torch.cat(found, dim=2) for layer, found in seen.items() if layer.endswith("source_attention")]
+    if not looked:
+        raise UsageError("E-USE-11", "this model has no attention to align words by; leave out --alignments")
     return torch.cat(looked, dim=1).mean(dim=1)
 
 

@@ -162,6 +162,8 @@ class Translator:
 def load(path: str | Path) -> Translator:
     """The translator in a run's folder, or in a model's."""
     saved = open_model(Path(path))
+    if saved.task != "translate":
+        raise DataError("E-RUN-10", f"{path} holds a model that learned to {saved.task}, not to translate")
     return Translator(saved.model, saved.tokenizers, saved.about)
 
 

@@ -13,9 +13,11 @@ def train(
     *corpora: str | Path,
     valid: str | Path | Sequence[str | Path] = (),
     out: str | Path = "",
+    task: str = "",
     family: str = "transformer",
     preset: str = "",
     minutes: float | None = None,
+    epochs: float | None = None,
     steps: int | None = None,
     seed: int = 1,
     threads: int | None = None,
@@ -29,7 +31,7 @@ def train(
     several = [valid] if isinstance(valid, str | Path) else valid
     values = {
         "corpora": [str(path) for path in corpora], "valid": [str(path) for path in several], "out": str(out),
-        "family": family, "preset": preset, "minutes": minutes, "seed": seed,
+        "task": task, "family": family, "epochs": epochs, "preset": preset, "minutes": minutes, "seed": seed,
         "settings": with_steps(settings or {}, steps),
     }  # fmt: skip
     request = Request.read(values, section="train")

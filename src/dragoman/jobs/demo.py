@@ -16,13 +16,14 @@ from dragoman.text.generated import Pair, generate
 TRAIN = {"dates": 32_000, "numbers": 96_000}  # pairs drawn of each kind
 VALID, TEST = 125, 500  # … and held out
 DIGITS = 5  # of the longest number: what can be learned in a minute and a half
+SHORT, REPEATED = 3, 3  # numbers of so few digits are few: shown this many times more, or they would be a twentieth
 SEED = 4711
 SETTINGS = {
     "tokenizer": {
         "kind": "bpe",
         "target_kind": "characters",
         "joint": False,
-        "vocabulary": 1500,
+        "vocabulary": 1000,
         "split_digits": False,
     },
     "model": {"width": 128, "heads": 4, "layers": 2, "hidden": 256, "dropout": 0.0},
@@ -46,6 +47,8 @@ def make_demo(out: Path, seconds: float, seed: int) -> Demo:
             for pairs in generate(kind, count=count, seed=SEED, held_out=2 * (VALID + TEST))
         )
         parts["train"] += train
+        if kind == "numbers":
+            parts["train"] += [pair for pair in train if len(pair[1]) <= SHORT] * REPEATED
         parts["valid"] += held_out[:VALID]
         test[kind] = held_out[VALID : VALID + TEST]
     folder = out / "corpus"

@@ -12,7 +12,7 @@ Whatever was asked for is taken as it is; only the rest is chosen.
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ import torch
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
 from dragoman.jobs.prepare import Prepared, Survey
-from dragoman.models.transformer import PRESETS, TransformerConfig
+from dragoman.jobs.request import Request
+from dragoman.models import find_family
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizer import Kind, TokenizerConfig
 from dragoman.training.settings import TrainingConfig
@@ -42,6 +43,17 @@ def plan_tokenizer(survey: Survey, asked: Mapping[str, Any]) -> TokenizerConfig:
         "target_kind": None if target_kind == kind else target_kind,
         "joint": target_kind == kind and shared_letters(survey.sample) > 0.5,
         "vocabulary": vocabulary_for(survey.pairs),
+    }
+    return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
+
+
+def plan_writing_tokenizer(lines: Iterable[str], asked: Mapping[str, Any]) -> TokenizerConfig:
+    """A token for every 200 characters of the text, up to 16,000; below 1,000 of them the letters themselves."""
+    letters = sum(len(line) + 1 for line in lines)
+    vocabulary = 100 * round(min(16_000, letters / 200) / 100)
+    chosen: dict[str, Any] = {
+        "kind": "unigram" if vocabulary >= 1000 else "characters",
+        "vocabulary": vocabulary or 100,
     }
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
@@ -75,7 +87,7 @@ def shared_letters(sample: Sequence[Pair]) -> float:
 
 # ── model ─────────────────────────────────────────────────────────────────────────────────
 
-SIZES = (  # width, heads, layers, hidden; each about half as much work again as the one before
+TRANSFORMERS = (  # width, heads, layers, hidden; each about half as much work again as the one before
     (96, 4, 3, 384),
     (128, 4, 3, 512),
     (160, 4, 3, 640),
@@ -87,17 +99,22 @@ SIZES = (  # width, heads, layers, hidden; each about half as much work again as
     (448, 7, 5, 1792),
     (512, 8, 6, 2048),
 )
+RECURRENT = ((96, 96), (128, 128), (192, 192), (256, 256), (384, 256), (512, 256), (768, 384), (1024, 512))
+SIZES: dict[str, list[dict[str, Any]]] = {
+    "transformer": [
+        {"width": width, "heads": heads, "layers": layers, "hidden": hidden, "norm_first": True}
+        for width, heads, layers, hidden in TRANSFORMERS
+    ],
+    "rnn": [{"width": width, "embedding": embedding} for width, embedding in RECURRENT],
+}
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
 EFFICIENCY = 0.38  # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory
 
 
-def work_per_token(config: TransformerConfig) -> float:
+def work_per_token(config: Any) -> float:
     """Multiplications and additions for a target token and one of the source, forward and back: 6 a parameter used."""
-    c = config
-    encoder = c.layers * (4 * c.width**2 + 2 * c.width * c.hidden)
-    decoder = c.layers * (8 * c.width**2 + 2 * c.width * c.hidden)
-    return 6.0 * (encoder + decoder + c.target_vocabulary * c.width)
+    return 6.0 * config.products_per_token()
 
 
 def measure_machine(seconds: float = 0.4) -> float:
@@ -116,61 +133,53 @@ def minutes_for(pairs: int) -> float:
     return 20 * (pairs / 30_000) ** 0.5
 
 
-def plan_model(prepared: Prepared, work: float, preset: str, asked: Mapping[str, Any]) -> TransformerConfig:
-    """The settings of a model that `work` multiplications can train on this corpus."""
-    tokenizers = prepared.tokenizers
-    fixed: dict[str, Any] = {
-        "source_vocabulary": len(tokenizers.source),
-        "target_vocabulary": len(tokenizers.target),
-        "tied": "all" if tokenizers.joint else "target",
-    }
-    if preset:
-        chosen = {
-            "dropout": dropout_for(prepared, work, TransformerConfig(**fixed, **PRESETS[preset])),
-            **PRESETS[preset],
-        }
-    else:
-        config = largest_worth_training(fixed, prepared, work)
-        chosen = {**config.model_dump(), "dropout": dropout_for(prepared, work, config)}
-    sizes = {"source_vocabulary", "target_vocabulary"} & asked.keys()
+def plan_model(
+    task_and_family: tuple[str, str], fixed: Mapping[str, Any], request: Request, tokens: int, work: float
+) -> Any:
+    """The settings of a model that `work` multiplications can train on a corpus of so many tokens.
+
+    `fixed` follows from the tokenizers.
+    """
+    family, asked = find_family(*task_and_family), request.asked("model")
+    sizes = {name for name in fixed if name.endswith("vocabulary")} & asked.keys()
     if sizes:
         raise UsageError("E-SET-01", f"model.{min(sizes)} follows from the tokenizer; set tokenizer.vocabulary instead")
-    config = TransformerConfig.read({**chosen, **fixed, **asked}, section="model")
-    refuse_short_positions(config, prepared)
-    return config
+    shaping: dict[str, Any] = {
+        **fixed,
+        **{name: asked[name] for name in ("cell", "attention", "layers") if name in asked},
+    }
+    if request.preset:
+        preset = family.presets[request.preset]
+        config = family.config.read({**fixed, **preset}, section="model")
+        chosen: dict[str, Any] = {"dropout": dropout_for(config, tokens, work), **preset}
+    else:
+        candidates = [family.config.read({**size, **shaping}, section="model") for size in SIZES[task_and_family[1]]]
+        config = next((c for c in reversed(candidates) if is_worth_it(c, tokens, work)), candidates[0])
+        chosen = {**config.model_dump(), "dropout": dropout_for(config, tokens, work)}
+    return family.config.read({**chosen, **fixed, **asked}, section="model")
 
 
-def refuse_short_positions(config: TransformerConfig, prepared: Prepared) -> None:
+def is_worth_it(config: Any, tokens: int, work: float) -> bool:
+    """Enough tokens can be seen for each parameter that learns, and the corpus can fill it."""
+    used = config.products_per_token()
+    seen = work / work_per_token(config)
+    return seen >= TOKENS_PER_PARAMETER * used and used <= PARAMETERS_PER_TOKEN * tokens
+
+
+def dropout_for(config: Any, tokens: int, work: float) -> float:
+    """0.1 for a few epochs, up to 0.3 for many."""
+    epochs = work / work_per_token(config) / tokens
+    return round(min(0.3, max(0.05, 0.05 + 0.05 * math.log2(max(1.0, epochs)))), 2)
+
+
+def refuse_short_positions(config: Any, prepared: Prepared) -> None:
+    if getattr(config, "positions", "") != "learned":
+        return
     needed = 1 + max(int(index.lengths().max()) for index in (prepared.train, prepared.valid))
-    if config.positions == "learned" and config.longest < needed:
+    if config.longest < needed:
         raise UsageError(
             "E-SET-01", f"model.longest = {config.longest} positions and the longest sentence needs {needed}; raise it"
         )
-
-
-def largest_worth_training(fixed: Mapping[str, Any], prepared: Prepared, work: float) -> TransformerConfig:
-    configs = [
-        TransformerConfig(**fixed, width=width, heads=heads, layers=layers, hidden=hidden, norm_first=True)
-        for width, heads, layers, hidden in SIZES
-    ]
-    return next((config for config in reversed(configs) if is_worth_it(config, prepared, work)), configs[0])
-
-
-def is_worth_it(config: TransformerConfig, prepared: Prepared, work: float) -> bool:
-    """Enough tokens can be seen for each parameter that learns, and the corpus can fill it."""
-    used = work_per_token(config) / 6
-    seen = work / work_per_token(config)
-    return seen >= TOKENS_PER_PARAMETER * used and used <= PARAMETERS_PER_TOKEN * target_tokens(prepared)
-
-
-def target_tokens(prepared: Prepared) -> int:
-    return int(prepared.train.about["target_tokens"]) + len(prepared.train)
-
-
-def dropout_for(prepared: Prepared, work: float, config: TransformerConfig) -> float:
-    """0.1 for a few epochs, up to 0.3 for many."""
-    epochs = work / work_per_token(config) / target_tokens(prepared)
-    return round(min(0.3, max(0.05, 0.05 + 0.05 * math.log2(max(1.0, epochs)))), 2)
 
 
 # ── training ──────────────────────────────────────────────────────────────────────────────
@@ -180,7 +189,7 @@ RATES = {"sgd": 0.5, "momentum": 0.1, "adagrad": 0.02, "rmsprop": 5e-4, "adam": 
 
 
 def plan_training(
-    config: TransformerConfig, asked: Mapping[str, Any], steps: int, validations: int, *, fine_tuning: bool
+    config: Any, asked: Mapping[str, Any], steps: int, validations: int, *, fine_tuning: bool
 ) -> TrainingConfig:
     """Steps are known by now, from --steps or from the timing."""
     default = str(TrainingConfig.model_fields["optimizer"].default)
@@ -200,12 +209,12 @@ def rate_for(optimizer: str, width: int, fine_tuning: bool) -> float:
     return float(f"{RATES.get(optimizer, 1e-3) * math.sqrt(192 / width) * (0.25 if fine_tuning else 1):.2g}")
 
 
-def plan_search(prepared: Prepared, config: TransformerConfig, asked: Mapping[str, Any]) -> SearchConfig:
+def plan_search(prepared: Prepared, config: Any, asked: Mapping[str, Any]) -> SearchConfig:
     """Outputs may be as long as the longest in training were for their source, and somewhat longer."""
     lengths = prepared.train.lengths()[:200_000].astype(float) + 1
     ratio = float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.99))
     extra = float(np.quantile(lengths[:, 1] - ratio * lengths[:, 0], 0.999))
     chosen = {"longest_ratio": round(1.2 * ratio, 2), "longest_extra": max(10, math.ceil(extra) + 5)}
-    if config.positions == "learned":
+    if getattr(config, "positions", "") == "learned":
         chosen["longest_output"] = config.longest - 1  # <start> takes the first place
     return SearchConfig.read({**chosen, **asked}, section="search")

@@ -12,7 +12,7 @@ from dragoman.errors import UsageError
 from dragoman.runs.record import read_toml
 
 SECTIONS = ("data", "tokenizer", "model", "training", "search")
-MAY_CHANGE = ("minutes", "training.steps", "training.report_every")
+MAY_CHANGE = ("minutes", "epochs", "training.steps", "training.report_every")
 PREFIX = "DRAGOMAN_"
 
 
@@ -20,6 +20,7 @@ class Request(Settings):
     corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx")
     valid: list[str] = Field([], description="validation data, as one or two files; else a part is split off")
     out: str = Field("", description="the run's folder; else runs/<corpus>-<family>-<preset>")
+    task: str = Field("", description="translate or write; else told from the files")
     family: str = Field("transformer", description="which kind of model")
     preset: str = Field("", description="tiny, small or base; else the size is chosen from the corpus")
     source: str = Field("", description="the source's language, where the file names do not tell")
@@ -27,6 +28,7 @@ class Request(Settings):
     encoding: str = Field("utf-8", description="of the text files")
     start_from: str = Field("", description="a model whose weights and tokenizer to start from")
     minutes: float | None = Field(None, gt=0, description="the whole time this command may take")
+    epochs: float | None = Field(None, gt=0, description="how often to see all of the corpus, whatever time it takes")
     seed: int = Field(1, ge=0, description="decides the first weights, the batches and the dropout")
     settings: dict[str, dict[str, Any]] = Field({}, description="section -> key -> value")
 

@@ -7,10 +7,9 @@
 All of it is a generator of events. Standing time limits are real: `--minutes` counts from the moment of the call.
 """
 
-import platform
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 from statistics import mean
@@ -19,25 +18,27 @@ from typing import Any, NamedTuple
 
 import torch
 
-import dragoman
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
-from dragoman.errors import DataError, UsageError
-from dragoman.jobs import plan
+from dragoman.errors import UsageError
+from dragoman.jobs import plan, translating, writing
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
-from dragoman.jobs.prepare import DataConfig, Prepared, Survey, open_prepared, prepare, survey
+from dragoman.jobs.prepare import DataConfig
+from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
-from dragoman.jobs.train import Event, Notice, Run, about_model, build_model, follow, measure
-from dragoman.models import config_class_of
-from dragoman.models.transformer import PRESETS, TransformerConfig
+from dragoman.jobs.task import Sources, Task
+from dragoman.jobs.train import Event, Notice, Run, build_model, follow
+from dragoman.jobs.translating import Corpora, Translating
+from dragoman.jobs.writing import Texts, Writing
+from dragoman.models import FAMILIES, find_family
 from dragoman.runs.checkpoint import save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, load_weights, open_model, weights_of
 from dragoman.runs.record import read_toml, write_toml
-from dragoman.text.corpus import Corpus, find_corpus, fingerprint
-from dragoman.text.tokenizer import TokenizerConfig, Tokenizers
+from dragoman.text.corpus import KINDS, ending_of
+from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.training.loop import train as train_steps
 from dragoman.training.settings import TrainingConfig
 
@@ -61,12 +62,6 @@ class Planned(NamedTuple):
     lines: list[tuple[str, str]]
 
 
-class Timing(NamedTuple):
-    step: float  # seconds
-    validation: float
-    memory: int  # bytes, at most
-
-
 def start(
     request: Request,
     *,
@@ -77,12 +72,13 @@ def start(
     began = time.monotonic()
     keep_memory()
     use_threads(threads)
-    refuse_unknown_settings(request)
-    corpus, valid = find_corpora(request)
-    folder = folder_of(request, corpus)
+    task = task_of(request)
+    refuse_unknown_settings(request, task)
+    sources = find_sources(request, task)
+    folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
     if dry_run:
         with TemporaryDirectory() as scratch:
-            yield from begin(Path(scratch), folder, request, corpus, valid, began)
+            yield from begin(Path(scratch), folder, request, sources, began)
         return
     with only_writer(folder):
         begun = (folder / "run.toml").exists()
@@ -91,7 +87,7 @@ def start(
         if begun and not fresh:
             run = yield from go_on(folder, request)
         else:
-            run = yield from begin(folder, folder, request, corpus, valid, began)
+            run = yield from begin(folder, folder, request, sources, began)
         with polite_stop() as stop:  # before this there is nothing to save
             yield from resume_and_follow(run, stop)
 
@@ -111,56 +107,60 @@ def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
 
 
 def begin(
-    folder: Path, named: Path, request: Request, corpus: Corpus, valid: Corpus | None, began: float
+    folder: Path, named: Path, request: Request, sources: Sources, began: float
 ) -> Generator[Event | Planned, None, Run]:
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
-    data = DataConfig.read(request.asked("data"), section="data")
     saved = open_model(Path(request.start_from)) if request.start_from else None
-    surveyed = survey(corpus, valid is not None, data)
-    tokenizer = saved.tokenizers if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"))
     said: list[str] = []
-    prepared = prepare(folder, corpus, valid, surveyed, tokenizer, data, said.append)
+    task = prepare_task(folder, request, sources, saved, said.append)
     yield from (Notice(sentence) for sentence in said)
 
-    minutes = request.minutes or plan.minutes_for(len(prepared.train))
+    minutes = request.minutes or plan.minutes_for(task.size if task.name == "translate" else task.size // 20)
     work = plan.measure_machine() * 60 * minutes
-    config = saved_config(saved) or plan.plan_model(prepared, work, request.preset, request.asked("model"))
-    search = plan.plan_search(prepared, config, request.asked("search"))
-    about = about_model(search, corpus.languages, int(prepared.train.lengths().max()))
-    moment = 1.0 if "steps" in request.asked("training") else min(10.0, TIMING * 60 * minutes)
-    timing = time_run(folder, prepared, config, request, about, moment)
+    config = saved_config(saved) or task.plan_model(request, work)
+    task.plan_use(config, request)
+    asked = task.plan_training() | request.asked("training")
+    moment = 1.0 if "steps" in asked or request.epochs else min(10.0, TIMING * 60 * minutes)
+    timing = time_run(folder, task, config, asked, request.seed, moment)
     left = 60 * minutes - (time.monotonic() - began)
-    training = fit_training(config, request, timing, left, fine_tuning=saved is not None)
-    if timing.step > left and "steps" not in request.asked("training"):
+    training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
+    if timing.step > left and "steps" not in asked and not request.epochs:
         yield Notice(f"preparing took all of the {minutes:g} minutes; one step is trained, so give it more")
-    run = make_run(folder, prepared, config, training, about, request.seed)
+    run = Run(folder, task, training, build_model(config, request.seed), request.seed)
     if saved:
         load_weights(run.model, weights_of(saved.model), folder)
     refuse_full_disk(named, disk_needed(run))
-    yield Planned(describe(run, named, surveyed, timing, time.monotonic() - began))
+    yield Planned(describe(request, run, named, timing, time.monotonic() - began))
     run.progress.steps = training.steps
     run.save()  # from here on a kill costs nothing
-    write_toml(folder / "run.toml", record(request, corpus, valid, data, tokenizer, surveyed, run, timing, minutes))
+    write_toml(folder / "run.toml", record(request, sources, run, timing, minutes))
     return run
 
 
 def fit_training(
-    config: TransformerConfig, request: Request, timing: Timing, seconds: float, *, fine_tuning: bool
+    config: Settings,
+    asked: dict[str, Any],
+    epochs: float | None,
+    task: Task,
+    timing: Timing,
+    seconds: float,
+    *,
+    fine_tuning: bool,
 ) -> TrainingConfig:
-    """As many steps as the seconds allow, less the time that validations take."""
-    asked = request.asked("training")
+    """As many steps as were asked for, or as the seconds allow, less the time that validations take."""
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
-    fitting = int((seconds - (validations + 1) * timing.validation) / timing.step)
-    steps = TrainingConfig.read({"steps": asked.get("steps", max(1, fitting))}, section="training").steps
+    steps = int((seconds - (validations + 1) * timing.validation) / timing.step)
+    if epochs:
+        known = TrainingConfig.read(asked, section="training")
+        steps = round(epochs * len(task.order(known, 0)) / known.accumulate)
+    steps = TrainingConfig.read({"steps": asked.get("steps", max(1, steps))}, section="training").steps
     return plan.plan_training(config, asked, steps, validations, fine_tuning=fine_tuning)
 
 
-def time_run(
-    folder: Path, prepared: Prepared, config: TransformerConfig, request: Request, about: dict[str, Any], seconds: float
-) -> Timing:
+def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], seed: int, seconds: float) -> Timing:
     """Train a throw-away copy for a moment, and validate it once: the outcome of the real one is not touched."""
-    training = plan.plan_training(config, request.asked("training"), 1000, 1, fine_tuning=False)
-    run = make_run(folder, prepared, config, training, about, request.seed)
+    training = plan.plan_training(config, asked, 1000, 1, fine_tuning=False)
+    run = Run(folder, task, training, build_model(config, seed), seed)
     steps = train_steps(run.model, run.batches(0), run.objective, run.optimizer, rate=lambda _: 1e-6)
     list(islice(steps, 4))  # the first steps allocate
     times, start = [time.monotonic()], time.monotonic()
@@ -173,25 +173,14 @@ def time_run(
 
 
 def time_validation(run: Run) -> float:
-    """An untrained model writes to the end of its line: give it lines of the usual length."""
     start = time.monotonic()
-    usual = int(run.prepared.valid.lengths()[:, 1].mean()) + 1
-    run.about = {**run.about, "search": {"longest_ratio": 0.01, "longest_extra": usual}}
-    measure(run)
+    about, run.task.about = run.task.about, run.task.quick_about()
+    run.model.eval()
+    run.task.measure(run.model, run.training)
+    run.task.about = about
     with TemporaryDirectory(dir=run.folder) as scratch:
         save_checkpoint(Path(scratch), 0, run.model, run.optimizer, {})
     return time.monotonic() - start
-
-
-def make_run(
-    folder: Path,
-    prepared: Prepared,
-    config: TransformerConfig,
-    training: TrainingConfig,
-    about: dict[str, Any],
-    seed: int,
-) -> Run:
-    return Run(folder, prepared, training, build_model(config, seed), about, seed)
 
 
 def saved_config(saved: SavedModel | None) -> Any:
@@ -225,29 +214,9 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
         made["minutes"] = request.minutes
     if training.model_dump() != recorded["training"]:
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
-    config = config_class_of(recorded["run"]["family"]).read(recorded["model"], section="model")
-    run = Run(
-        folder, open_prepared(folder), training, build_model(config, before.seed), recorded_about(recorded), before.seed
-    )
-    return run
-
-
-def recorded_about(recorded: dict[str, Any]) -> dict[str, Any]:
-    search = SearchConfig.read(recorded["search"], section="search")
-    made = recorded["plan"]
-    return about_model(search, (made["languages"][0], made["languages"][1]), made["longest"])
-
-
-def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None:
-    """A file with the size and time it had is taken as unchanged; any other is read again, to its last byte."""
-    for file in files.values():
-        path = Path(file["path"])
-        about = path.stat()
-        same = (about.st_size, about.st_mtime_ns) == (file["bytes"], file["modified"])
-        if not same and fingerprint(path) != file["sha256"]:
-            raise DataError(
-                "E-DATA-09", f"{path} is not the file that {folder} was begun with; use --fresh to begin anew"
-            )
+    task, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
+    config = find_family(task, family).config.read(recorded["model"], section="model")
+    return Run(folder, reopen_task(folder, task, recorded), training, build_model(config, before.seed), before.seed)
 
 
 def set_aside(folder: Path) -> Iterator[Event]:
@@ -262,114 +231,43 @@ def set_aside(folder: Path) -> Iterator[Event]:
         yield Notice(f"what was in {folder} is now in {aside}")
 
 
-# ── names and words ───────────────────────────────────────────────────────────────────────
+# ── tasks ─────────────────────────────────────────────────────────────────────────────────
 
 
-def refuse_unknown_settings(request: Request) -> None:
+def task_of(request: Request) -> str:
+    """What was asked for; else a lone text is to be continued, and anything else translated."""
+    if request.task:
+        return request.task
+    lone = len(request.corpora) == 1 and ending_of(Path(request.corpora[0])) not in KINDS
+    fitting = [task for task, families in FAMILIES.items() if request.family in families]
+    return "write" if "write" in fitting and (lone or fitting == ["write"]) else "translate"
+
+
+def find_sources(request: Request, task: str) -> Sources:
+    return translating.find(request) if task == "translate" else writing.find(request)
+
+
+def prepare_task(
+    folder: Path, request: Request, sources: Sources, saved: SavedModel | None, notice: Callable[[str], None]
+) -> Task:
+    if isinstance(sources, Corpora):
+        return Translating.prepare(folder, request, sources, saved, notice)
+    assert isinstance(sources, Texts)
+    return Writing.prepare(folder, request, sources, saved, notice)
+
+
+def reopen_task(folder: Path, task: str, recorded: dict[str, Any]) -> Task:
+    return Translating.reopen(folder, recorded) if task == "translate" else Writing.reopen(folder, recorded)
+
+
+def refuse_unknown_settings(request: Request, task: str) -> None:
     """Before any work: a wrong name must not be found after minutes of preparing."""
-    sizes = {"source_vocabulary": 8, "target_vocabulary": 8}
-    config_class_of(request.family).read({**sizes, **request.asked("model")}, section="model")
+    family = find_family(task, request.family)
+    sizes = dict.fromkeys(("vocabulary", "source_vocabulary", "target_vocabulary"), 8)
+    needed = {name: size for name, size in sizes.items() if name in family.config.model_fields}
+    family.config.read({**needed, **request.asked("model")}, section="model")
     for section, settings in SECTIONS.items():
         settings.read(request.asked(section), section=section)
-    if request.preset and request.preset not in PRESETS:
-        raise UsageError("E-SET-07", f"there is no preset {request.preset!r}; {nearest(request.preset, list(PRESETS))}")
-
-
-def find_corpora(request: Request) -> tuple[Corpus, Corpus | None]:
-    def find(arguments: list[str]) -> Corpus:
-        return find_corpus(
-            arguments,
-            source_language=request.source or None,
-            target_language=request.target or None,
-            encoding=request.encoding,
-        )
-
-    return find(request.corpora), find(request.valid) if request.valid else None
-
-
-def folder_of(request: Request, corpus: Corpus) -> Path:
-    return Path(request.out or f"runs/{corpus.name}-{request.family}-{request.preset or 'auto'}")
-
-
-def record(
-    request: Request,
-    corpus: Corpus,
-    valid: Corpus | None,
-    data: DataConfig,
-    tokenizer: TokenizerConfig | Tokenizers,
-    surveyed: Survey,
-    run: Run,
-    timing: Timing,
-    minutes: float,
-) -> dict[str, dict[str, Any]]:
-    """All that run.toml holds: what was asked, what was chosen, from which files, on which machine."""
-    paths = [*corpus.paths, *(valid.paths if valid else ())]
-    files = {
-        str(number): {
-            "path": str(path.resolve()),
-            "bytes": path.stat().st_size,
-            "modified": path.stat().st_mtime_ns,
-            "sha256": fingerprint(path),
-        }
-        for number, path in enumerate(paths, start=1)
-    }
-    config: Any = run.model.config
-    return {
-        "run": {
-            "dragoman": dragoman.__version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "threads": torch.get_num_threads(),
-            "family": request.family,
-        },
-        "asked": request.with_whole_paths().model_dump(),
-        "plan": {
-            "minutes": minutes,
-            "pairs": len(run.prepared.train),
-            "valid_share": surveyed.valid_share,
-            "languages": run.about["languages"],
-            "longest": run.about["longest"],
-        },
-        "timing": timing._asdict(),
-        "data": data.model_dump(),
-        "tokenizer": tokenizer.model_dump() if isinstance(tokenizer, TokenizerConfig) else {},
-        "model": config.model_dump(),
-        "training": run.training.model_dump(),
-        "search": run.about["search"],
-        "files": files,
-    }
-
-
-def describe(run: Run, named: Path, surveyed: Survey, timing: Timing, spent: float) -> list[tuple[str, str]]:
-    """The plan in the words of a person who made it."""
-    train, t, c = run.prepared.train, run.training, run.model.config
-    about, tokenizers = train.about, run.prepared.tokenizers
-    assert isinstance(c, TransformerConfig)
-    size = sum(parameter.numel() for parameter in run.model.parameters())
-    validations = -(-t.steps // t.validate_every)
-    minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
-    lengths = f"{about['source_tokens'] / len(train):.1f} → {about['target_tokens'] / len(train):.1f} a pair"
-    split = " (split off by a hash of the source)" if surveyed.valid_share else ""
-    kept = f"{len(train):,} kept, {about['read'] - len(train):,} dropped"
-    shape = f"{c.layers}+{c.layers} blocks, width {c.width}, {c.heads} heads, feed-forward {c.hidden}"
-    epochs = t.steps * t.accumulate / len(run.order)
-    return [
-        ("pairs", f"{kept}; {len(run.prepared.valid):,} for validation{split}"),
-        ("tokens", f"{describe_vocabulary(tokenizers)}; {lengths}"),
-        ("model", f"transformer, {shape}: {size / 1e6:.1f} M parameters, dropout {c.dropout:g}"),
-        ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
-        (
-            "steps",
-            f"{t.steps:,} of {t.tokens_per_step:,} tokens: {epochs:.1f} epochs, validated every {t.validate_every:,}",
-        ),
-        ("expected", f"{minutes:.1f} minutes in all, {timing.memory / 2**30:.1f} GiB of memory"),
-        ("folder", str(named)),
-    ]
-
-
-def describe_vocabulary(tokenizers: Tokenizers) -> str:
-    source = f"{len(tokenizers.source):,} {tokenizers.source.kind}"
-    if tokenizers.joint:
-        return f"{source}, one vocabulary for both sides"
-    return f"{source} and {len(tokenizers.target):,} {tokenizers.target.kind}"
+    if request.preset and request.preset not in family.presets:
+        known = nearest(request.preset, list(family.presets))
+        raise UsageError("E-SET-07", f"there is no preset {request.preset!r}; {known}")

@@ -5,25 +5,22 @@ whole checkpoint is loaded, and batch, dropout and rate of every later step are 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 from dragoman import models
-from dragoman.decoding.beam import SearchConfig
-from dragoman.decoding.translate import Translator
 from dragoman.errors import DataError, Interrupted
-from dragoman.evaluation.scores import bleu, chrf
-from dragoman.jobs.prepare import Prepared
 from dragoman.jobs.signals import Stop
+from dragoman.jobs.task import Sample, Task
 from dragoman.runs.checkpoint import (
     average_weights,
     is_whole,
+    load_carried,
     load_checkpoint,
     newest_whole_checkpoint,
     planned_checkpoints,
@@ -32,16 +29,11 @@ from dragoman.runs.checkpoint import (
 )
 from dragoman.runs.model import load_weights, save_model, weights_of
 from dragoman.runs.record import Log
-from dragoman.text.batches import Batch, BatchOrder, make_batch
-from dragoman.text.index import PairIndex
 from dragoman.training.loop import Step, seed_of, train
-from dragoman.training.objectives import LossSum, translation_loss
 from dragoman.training.optimizers import make_optimizer
 from dragoman.training.schedules import share_of_peak
 from dragoman.training.settings import TrainingConfig
 
-WATCHED = 3  # validation sentences shown as they improve
-SCORED = 128  # validation sentences translated for a score at each validation
 FIVE = 5  # steps in a row without a finite gradient end a run
 
 
@@ -63,10 +55,9 @@ class Report(NamedTuple):
 class Validation(NamedTuple):
     step: int
     nats_per_token: float
-    bleu: float
-    chrf: float
+    scores: dict[str, float]  # by name: bleu and chrf, or perplexity
     best: bool
-    samples: list[tuple[str, str, str]]  # source, output, reference
+    samples: list[Sample]
 
 
 class Notice(NamedTuple):
@@ -81,7 +72,6 @@ class Finished(NamedTuple):
     averaged: bool
 
 
-Item = TypeVar("Item")
 Event = Report | Validation | Notice | Finished
 
 
@@ -105,40 +95,35 @@ class Run:
     """A model in training, in its folder."""
 
     folder: Path
-    prepared: Prepared
+    task: Task
     training: TrainingConfig
     model: nn.Module
-    about: dict[str, Any]  # saved with the model: search settings, languages, longest sentence
     seed: int
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         t = self.training
         self.optimizer = make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
-        self.order = BatchOrder(self.prepared.train.lengths(), t.tokens_per_step // t.accumulate, self.seed)
-        self.special = self.prepared.tokenizers.special
-        self.objective: Callable[[Any, Batch], LossSum] = partial(translation_loss, label_smoothing=t.label_smoothing)
+        self.order = self.task.order(t, self.seed)
+        self.objective = self.task.objective(t)
 
     def rate(self, step: int) -> float:
         t = self.training
         return t.rate * share_of_peak(t.schedule, step, t.warmup, t.steps)
 
-    def batches(self, after: int) -> Iterator[list[Batch]]:
+    def batches(self, after: int) -> Iterator[list[Any]]:
         """The micro-batches of step `after` + 1, + 2 …; the place in the corpus follows from the step alone."""
         place = after * self.training.accumulate
         while True:
             yield [self.batch(place + i) for i in range(self.training.accumulate)]
             place += self.training.accumulate
 
-    def batch(self, place: int) -> Batch:
-        epoch, k = divmod(place, len(self.order))
-        return make_batch([self.prepared.train[int(row)] for row in self.order.rows(epoch, k)], self.special)
-
-    def translator(self) -> Translator:
-        return Translator(self.model, self.prepared.tokenizers, self.about)
+    def batch(self, place: int) -> Any:
+        return self.order.batch(*divmod(place, len(self.order)))
 
     def save(self) -> None:
-        save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress))
+        carried = self.objective.carried()
+        save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress), carried)
         remove_old_checkpoints(self.folder, keep=self.planned_checkpoints())
 
     def planned_checkpoints(self) -> list[Path]:
@@ -148,13 +133,14 @@ class Run:
 
     def save_model(self) -> None:
         config: Any = self.model.config
-        save_model(self.folder / "model", config, weights_of(self.model), self.prepared.tokenizers, self.about)
+        save_model(self.folder / "model", config, weights_of(self.model), self.task.tokenizers, self.task.about)
 
     def resume(self) -> list[str]:
         """Go back to the newest whole checkpoint, if there is one; what is said about damaged ones."""
         path, said = newest_whole_checkpoint(self.folder)
         if path is not None:
             self.progress = Progress(**load_checkpoint(path, self.model, self.optimizer))
+            self.objective.carry(self.model, load_carried(path))
         if self.training.steps > self.progress.steps:  # a new run, or more steps were asked for
             self.progress.stopped, self.progress.validations_since_best = "", 0
         self.progress.steps = self.training.steps
@@ -187,7 +173,7 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
             yield report
         if step.number % t.validate_every == 0 or step.number == t.steps:
             validation = validate(run)
-            log.write({"kind": "validation", **validation._asdict()})
+            log.write({"kind": "validation", **flat(validation)})
             yield validation
         progress.seconds = clock.seconds()
         if step.number % t.save_every == 0 or step.number == t.steps or progress.stopped or stop.asked:
@@ -251,49 +237,24 @@ def refuse_to_go_on(run: Run, refused: int) -> None:
 
 
 def validate(run: Run) -> Validation:
-    """Loss on the whole validation part, score of a few translations; a better loss than ever saves the model."""
-    nats, samples, scores = measure(run)
+    """Loss on the whole validation part, scores of some of it; a better loss than ever saves the model."""
+    run.model.eval()
+    measured = run.task.measure(run.model, run.training)
     progress = run.progress
-    best = nats < progress.best_nats
-    progress.best_nats = min(nats, progress.best_nats)
+    best = measured.nats_per_token < progress.best_nats
+    progress.best_nats = min(measured.nats_per_token, progress.best_nats)
     progress.validations_since_best = 0 if best else progress.validations_since_best + 1
     if run.training.patience and progress.validations_since_best >= run.training.patience:
         progress.stopped = f"no better validation in {run.training.patience} of them"
     if best:
         run.save_model()
-    return Validation(progress.step, nats, *scores, best, spread(samples, WATCHED))
+    return Validation(progress.step, measured.nats_per_token, measured.scores, best, measured.samples)
 
 
-def measure(run: Run) -> tuple[float, list[tuple[str, str, str]], tuple[float, float]]:
-    """Validation loss, the samples translated, and their BLEU and chrF."""
-    run.model.eval()
-    some = spread(run.prepared.valid_texts, SCORED)
-    outputs = [t.text for t in run.translator().translate([pair.source for pair in some], beam=1)]
-    references = [pair.target for pair in some]
-    samples = [(pair.source, output, pair.target) for pair, output in zip(some, outputs, strict=True)]
-    return validation_loss(run), samples, (bleu(outputs, references), chrf(outputs, references))
-
-
-@torch.inference_mode()
-def validation_loss(run: Run) -> float:
-    """Nats per token with the training's own smoothing: sharp guesses that are wrong cost less than without it."""
-    nats, tokens = 0.0, 0
-    for batch in valid_batches(run.prepared.valid, run.training.tokens_per_step, run):
-        loss = run.objective(run.model, batch)
-        nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
-    return nats / tokens
-
-
-def valid_batches(valid: PairIndex, tokens: int, run: Run) -> Iterator[Batch]:
-    order = BatchOrder(valid.lengths(), tokens, seed=0)
-    for k in range(len(order)):
-        yield make_batch([valid[int(row)] for row in order.rows(0, k)], run.special)
-
-
-def spread(items: Sequence[Item], count: int) -> list[Item]:
-    """Up to `count` items, evenly over the whole."""
-    count = min(count, len(items))
-    return [items[i * len(items) // count] for i in range(count)]
+def flat(validation: Validation) -> dict[str, Any]:
+    """Its values by name, each score under its own."""
+    values = validation._asdict()
+    return {**values, **values.pop("scores")}
 
 
 # ── the end ───────────────────────────────────────────────────────────────────────────────
@@ -308,7 +269,7 @@ def finish(run: Run) -> Finished:
         trained = {name: tensor.clone() for name, tensor in weights_of(run.model).items()}
         load_weights(run.model, average_weights(last), run.folder)
         run.model.eval()
-        nats = validation_loss(run)
+        nats = run.task.validation_loss(run.model, run.training)
         if nats < progress.best_nats:
             averaged, progress.best_nats = True, nats
             run.save_model()
@@ -323,7 +284,3 @@ def build_model(config: Any, seed: int) -> nn.Module:
     """A model with its first random weights, the same for the same seed."""
     torch.manual_seed(seed_of(seed, 0, 0))
     return models.build(config)
-
-
-def about_model(search: SearchConfig, languages: tuple[str, str], longest: int) -> dict[str, Any]:
-    return {"search": search.model_dump(), "languages": list(languages), "longest": longest}

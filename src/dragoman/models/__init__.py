@@ -1,38 +1,64 @@
-"""The model families. To add one: write its file, then add its line to FAMILIES."""
+"""The model families, by what they are for. To add one: write its file, then add its line to FAMILIES."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
-from dragoman.models.transformer import Transformer, TransformerConfig
+from dragoman.models import rnn, rnn_writer, transformer
 
-FAMILIES: dict[str, tuple[type[Settings], type[nn.Module]]] = {
-    "transformer": (TransformerConfig, Transformer),
+
+class Family(NamedTuple):
+    config: type[Settings]
+    model: type[nn.Module]
+    presets: dict[str, dict[str, Any]]
+
+
+FAMILIES: dict[str, dict[str, Family]] = {
+    "translate": {
+        "transformer": Family(transformer.TransformerConfig, transformer.Transformer, transformer.PRESETS),
+        "rnn": Family(rnn.RnnConfig, rnn.Rnn, rnn.PRESETS),
+    },
+    "write": {
+        "rnn": Family(rnn_writer.RnnWriterConfig, rnn_writer.RnnWriter, rnn_writer.PRESETS),
+    },
 }
 
 
 def build(config: Settings) -> nn.Module:
-    _, model_class = FAMILIES[family_of(config)]
-    return model_class(config)
+    return find_family(*task_and_family_of(config)).model(config)
 
 
-def family_of(config: Settings) -> str:
-    return next(name for name, (config_class, _) in FAMILIES.items() if type(config) is config_class)
+def task_and_family_of(config: Settings) -> tuple[str, str]:
+    return next(
+        (task, name)
+        for task, families in FAMILIES.items()
+        for name, family in families.items()
+        if type(config) is family.config
+    )
 
 
 def to_dict(config: Settings) -> dict[str, Any]:
-    return {"family": family_of(config), **config.model_dump()}
+    task, family = task_and_family_of(config)
+    return {"task": task, "family": family, **config.model_dump()}
 
 
 def from_dict(values: Mapping[str, Any]) -> Settings:
-    family, rest = values["family"], {name: value for name, value in values.items() if name != "family"}
-    return config_class_of(family).read(rest, section="model")
+    settings = dict(values)
+    task, family = settings.pop("task", "translate"), settings.pop("family")
+    return find_family(task, family).config.read(settings, section="model")
 
 
-def config_class_of(family: str) -> type[Settings]:
-    if family not in FAMILIES:
-        raise UsageError("E-SET-02", f"there is no family {family!r}; {nearest(family, list(FAMILIES))}")
-    return FAMILIES[family][0]
+def find_family(task: str, family: str) -> Family:
+    if task not in FAMILIES:
+        raise UsageError("E-USE-08", f"there is no task {task!r}; {nearest(task, list(FAMILIES))}")
+    if family in FAMILIES[task]:
+        return FAMILIES[task][family]
+    others = [other for other, families in FAMILIES.items() if family in families]
+    if others:
+        raise UsageError(
+            "E-SET-02", f"the family {family!r} learns to {' and to '.join(others)}, not to {task}; choose another"
+        )
+    raise UsageError("E-SET-02", f"there is no family {family!r}; {nearest(family, list(FAMILIES[task]))}")

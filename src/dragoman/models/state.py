@@ -1,5 +1,6 @@
 """What a model keeps while it writes: nested named tuples of tensors, batch first in every one."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
@@ -33,11 +34,34 @@ class Translating(Writer, Protocol):
     ) -> Float[Tensor, "B T D"]: ...
 
 
-def select_rows(state: State, rows: Int[Tensor, " N"]) -> State:
-    """Keep, repeat or reorder sentences: `state` with row i taken from row `rows[i]`."""
+@runtime_checkable
+class Writing(Writer, Protocol):
+    """A writer that begins with nothing."""
+
+    scores: Any
+
+    def begin(self, rows: int) -> State: ...
+
+    def write(self, tokens: Int[Tensor, "B T"], state: State) -> tuple[Float[Tensor, "B T D"], State]: ...
+
+
+def map_tensors(state: State, change: Callable[[Tensor], Tensor]) -> State:
+    """`state` with every tensor changed."""
     if isinstance(state, Tensor):
-        return state.index_select(0, rows)
+        return change(state)
     if isinstance(state, tuple):
-        parts = [select_rows(part, rows) for part in state]
+        parts = [map_tensors(part, change) for part in state]
         return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
     raise TypeError(f"a state holds tensors and tuples of them, not {type(state).__name__}")
+
+
+def select_rows(state: State, rows: Int[Tensor, " N"]) -> State:
+    """Keep, repeat or reorder sentences: `state` with row i taken from row `rows[i]`."""
+    return map_tensors(state, lambda tensor: tensor.index_select(0, rows))
+
+
+def tensors_of(state: State) -> list[Tensor]:
+    """Every tensor of a state, in the order that `map_tensors` visits them."""
+    if isinstance(state, Tensor):
+        return [state]
+    return [tensor for part in state for tensor in tensors_of(part)]

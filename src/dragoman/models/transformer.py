@@ -55,6 +55,15 @@ class TransformerConfig(Settings):
             )
         return self
 
+    def products_per_token(self) -> int:
+        """Multiplications for one source and one target token, forwards."""
+        encoder = self.layers * (4 * self.width**2 + 2 * self.width * self.hidden)
+        decoder = self.layers * (8 * self.width**2 + 2 * self.width * self.hidden)
+        return encoder + decoder + self.target_vocabulary * self.width
+
+    def shape(self) -> str:
+        return f"{self.layers}+{self.layers} blocks, width {self.width}, {self.heads} heads, feed-forward {self.hidden}"
+
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "heads": 4, "layers": 4, "hidden": 256, "norm_first": True},

@@ -2,6 +2,7 @@
 
     weights.safetensors     the model's parameters
     optimizer.safetensors   the optimizer's own numbers, each under its parameter's name
+    carried.safetensors     what goes on from one batch into the next, where a model has such a state
     state.json              the step, the best score so far, and whatever else the job keeps
     manifest.json           sha256 of each; written last
 
@@ -28,11 +29,19 @@ def checkpoint_folder(run: Path, step: int) -> Path:
 
 
 def save_checkpoint(
-    run: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any]
+    run: Path,
+    step: int,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+    carried: list[Tensor] | None = None,
 ) -> None:
     def fill(ready: Path) -> None:
         save_file(weights_of(model), ready / "weights.safetensors")
         save_file(optimizer_tensors(model, optimizer), ready / "optimizer.safetensors")
+        if carried:
+            numbered = {f"{i:04d}": tensor.contiguous() for i, tensor in enumerate(carried)}
+            save_file(numbered, ready / "carried.safetensors")
         (ready / "state.json").write_text(json.dumps({"step": step, **state}))
 
     write_folder(checkpoint_folder(run, step), fill)
@@ -69,6 +78,11 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     load_weights(model, read_tensors(path / "weights.safetensors"), path)
     load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
     return json.loads((path / "state.json").read_text())
+
+
+def load_carried(path: Path) -> list[Tensor]:
+    file = path / "carried.safetensors"
+    return [tensor for _, tensor in sorted(read_tensors(file).items())] if file.exists() else []
 
 
 def step_of(path: Path) -> int:

@@ -26,7 +26,13 @@ FORMAT = 1
 class SavedModel(NamedTuple):
     model: nn.Module
     tokenizers: Tokenizers
-    about: dict[str, Any]  # search settings, languages, the longest sentence trained on
+    about: dict[str, Any]  # how to use it: search settings, languages, the longest sentence trained on
+
+    @property
+    def task(self) -> str:
+        """What it learned to do: translate, write."""
+        config: Any = self.model.config
+        return models.task_and_family_of(config)[0]
 
 
 def save_model(

@@ -1,14 +1,16 @@
 """What a model is asked to make small. An objective returns a SUM and a COUNT, never a mean:
 sums of micro-batches and of processes add up to the gradient of one large batch; means do not."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.models.state import Translating
+from dragoman.models.state import State, Translating, map_tensors, tensors_of
 from dragoman.text.batches import Batch
+from dragoman.text.stream import Window
 
 ROWS = 256  # tokens scored at a time: their logits stay in the cache
 
@@ -24,6 +26,48 @@ def translation_loss(model: Translating, batch: Batch, label_smoothing: float = 
     states = model.states(batch.source, batch.source_mask, batch.target_in)[real]  # (N D), no padding
     nats = cross_entropy(states, model.scores.table.weight, batch.target_out[real], label_smoothing)
     return LossSum(nats, len(states))
+
+
+@dataclass(frozen=True)
+class TranslationLoss:
+    """`translation_loss` as a run uses it: no batch hangs on the one before."""
+
+    label_smoothing: float = 0.0
+
+    def __call__(self, model: Any, batch: Batch) -> LossSum:
+        return translation_loss(model, batch, self.label_smoothing)
+
+    def carried(self) -> list[Tensor]:
+        return []
+
+    def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
+
+
+@dataclass
+class WritingLoss:
+    """−Σ log p(next token | all before it). The state goes on from window to window, the gradient does not:
+    backpropagation through time is cut off where a window begins."""
+
+    label_smoothing: float = 0.0
+    state: State = None
+
+    def __call__(self, model: Any, batch: Window) -> LossSum:
+        state = model.begin(len(batch.tokens)) if batch.first or self.state is None else self.state
+        states, state = model.write(batch.tokens, state)
+        self.state = map_tensors(state, Tensor.detach)
+        if not all(tensor.isfinite().all() for tensor in tensors_of(self.state)):
+            self.state = None  # or one bad step would spoil all that follow
+        wanted = batch.wanted.flatten()
+        nats = cross_entropy(states.flatten(0, 1), model.scores.table.weight, wanted, self.label_smoothing)
+        return LossSum(nats, len(wanted))
+
+    def carried(self) -> list[Tensor]:
+        return [] if self.state is None else tensors_of(self.state)
+
+    def carry(self, model: Any, tensors: list[Tensor]) -> None:
+        """Go on with the state that `carried` gave."""
+        given = iter(tensors)
+        self.state = map_tensors(model.begin(1), lambda _: next(given)) if tensors else None
 
 
 def cross_entropy(

@@ -15,6 +15,7 @@ from random import Random
 
 LARGEST = 999_999
 LONGEST = len(str(LARGEST))
+ZEROS = 0.25  # share of inner digits that are zero for certain
 
 Speller = Callable[[int], tuple[str, ...]]
 
@@ -251,9 +252,13 @@ LANGUAGES: dict[str, Speller] = {
 
 
 def draw_number(rng: Random) -> tuple[str, str]:
-    """A number in some language's words, and in digits: languages and lengths all equally likely."""
+    """A number in some language's words, and in digits: languages and lengths all equally likely.
+
+    Zeros are drawn more often than other digits. Names are irregular around them, and people do say round numbers.
+    """
     spell = rng.choice(tuple(LANGUAGES.values()))
     digits = rng.randint(1, LONGEST)
-    smallest = 0 if digits == 1 else 10 ** (digits - 1)
-    value = rng.randrange(smallest, 10**digits)
+    value = rng.randrange(0 if digits == 1 else 1, 10)
+    for _ in range(digits - 1):
+        value = 10 * value + (0 if rng.random() < ZEROS else rng.randrange(10))
     return rng.choice(spell(value)), str(value)

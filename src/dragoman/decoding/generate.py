@@ -1,0 +1,76 @@
+"""Go on with a text: a writer, its tokenizer and sampling, put together. A text's line ends are its `end` tokens."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from dragoman.decoding.sample import SampleConfig, keep_likely
+from dragoman.errors import DataError
+from dragoman.runs.model import open_model
+from dragoman.text.tokenizer import Tokenizers
+
+
+class TextWriter:
+    def __init__(self, model: nn.Module, tokenizers: Tokenizers, about: dict[str, Any]) -> None:
+        self.model: Any = model.eval()  # a module that is also `Writing`
+        self.tokenizer, self.about = tokenizers.target, about
+
+    def generate(self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None) -> str:
+        return "".join(self.stream(prompt, tokens=tokens, sampling=sampling))
+
+    @torch.inference_mode()
+    def stream(self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None) -> Iterator[str]:
+        """What follows the prompt, as it is written: each part is text that will not change any more."""
+        written: list[int] = []
+        shown = ""
+        for token in self.draw(self.read(prompt), tokens, sampling or SampleConfig()):
+            written.append(token)
+            text = self.text_after(prompt, written)
+            if not text.endswith("\ufffd"):  # half of a character is no text yet
+                yield text[len(shown) :]
+                shown = text
+
+    def read(self, prompt: str) -> list[int]:
+        """Ids of the prompt; a text begins as a line does, after `end`."""
+        lines = self.tokenizer.encode(prompt.split("\n"))
+        end = self.tokenizer.special.end
+        ids = list(chain.from_iterable((*line, end) for line in lines[:-1])) + lines[-1]
+        if set(ids) & {self.tokenizer.special.unknown}:
+            raise DataError("E-TEXT-01", f"the prompt {prompt!r} holds a character that this model has never seen")
+        return [end, *ids]
+
+    def draw(self, ids: list[int], tokens: int, config: SampleConfig) -> Iterator[int]:
+        luck = torch.Generator().manual_seed(config.seed)
+        never = [i for i in self.tokenizer.special.never_written() if i != self.tokenizer.special.end]
+        newest, state = torch.tensor([ids]), self.model.begin(1)
+        for _ in range(tokens):
+            logits, state = self.model.decode(newest, state)
+            log_p = logits[:, -1].log_softmax(dim=-1)
+            log_p[:, never] = -torch.inf
+            likely = keep_likely(log_p / config.temperature, config).softmax(dim=-1)
+            newest = torch.multinomial(likely, 1, generator=luck)
+            yield int(newest)
+
+    def text_after(self, prompt: str, written: Sequence[int]) -> str:
+        """The text of the new tokens; decoded with the prompt's last line, since a space may hang on what is before."""
+        end = self.tokenizer.special.end
+        last_line = self.tokenizer.encode([prompt.rpartition("\n")[2]])[0]
+        lines: list[list[int]] = [last_line]
+        for token in written:
+            if token == end:
+                lines.append([])
+            else:
+                lines[-1].append(token)
+        return "\n".join(map(self.tokenizer.decode, lines))[len(self.tokenizer.decode(last_line)) :]
+
+
+def load_writer(path: str | Path) -> TextWriter:
+    """The language model in a run's folder, or in a model's."""
+    saved = open_model(Path(path))
+    if saved.task != "write":
+        raise DataError("E-RUN-10", f"{path} holds a model that learned to {saved.task}, not to write text")
+    return TextWriter(saved.model, saved.tokenizers, saved.about)

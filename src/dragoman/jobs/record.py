@@ -1,0 +1,88 @@
+"""What a run writes down of itself: run.toml for machines, the plan for people."""
+
+import platform
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+import dragoman
+from dragoman.errors import DataError
+from dragoman.jobs.prepare import DataConfig
+from dragoman.jobs.request import Request
+from dragoman.jobs.task import Sources
+from dragoman.jobs.train import Run
+from dragoman.text.corpus import fingerprint
+
+
+class Timing(NamedTuple):
+    step: float  # seconds
+    validation: float
+    memory: int  # bytes, at most
+
+
+def record(request: Request, sources: Sources, run: Run, timing: Timing, minutes: float) -> dict[str, dict[str, Any]]:
+    """All that run.toml holds: what was asked, what was chosen, from which files, on which machine."""
+    files = {
+        str(number): {
+            "path": str(path.resolve()),
+            "bytes": path.stat().st_size,
+            "modified": path.stat().st_mtime_ns,
+            "sha256": fingerprint(path),
+        }
+        for number, path in enumerate(sources.paths, start=1)
+    }
+    config: Any = run.model.config
+    return {
+        "run": {
+            "dragoman": dragoman.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "threads": torch.get_num_threads(),
+            "task": run.task.name,
+            "family": request.family,
+        },
+        "asked": request.with_whole_paths().model_dump(),
+        "plan": {"minutes": minutes, **run.task.record()},
+        "timing": timing._asdict(),
+        "data": DataConfig.read(request.asked("data"), section="data").model_dump(),
+        "tokenizer": run.task.tokenizer_settings,
+        "model": config.model_dump(),
+        "training": run.training.model_dump(),
+        "search": run.task.about.get("search", {}),
+        "files": files,
+    }
+
+
+def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None:
+    """A file with the size and time it had is taken as unchanged; any other is read again, to its last byte."""
+    for file in files.values():
+        path = Path(file["path"])
+        about = path.stat()
+        same = (about.st_size, about.st_mtime_ns) == (file["bytes"], file["modified"])
+        if not same and fingerprint(path) != file["sha256"]:
+            raise DataError(
+                "E-DATA-09", f"{path} is not the file that {folder} was begun with; use --fresh to begin anew"
+            )
+
+
+def describe(request: Request, run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[str, str]]:
+    """The plan in the words of a person who made it."""
+    t = run.training
+    config: Any = run.model.config
+    size = sum(parameter.numel() for parameter in run.model.parameters())
+    validations = -(-t.steps // t.validate_every)
+    minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
+    epochs = t.steps * t.accumulate / len(run.order)
+    return [
+        *run.task.describe(),
+        ("model", f"{request.family}, {config.shape()}: {size / 1e6:.1f} M parameters, dropout {config.dropout:g}"),
+        ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
+        (
+            "steps",
+            f"{t.steps:,} of {t.tokens_per_step:,} tokens: {epochs:.1f} epochs, validated every {t.validate_every:,}",
+        ),
+        ("expected", f"{minutes:.1f} minutes in all, {timing.memory / 2**30:.1f} GiB of memory"),
+        ("folder", str(named)),
+    ]

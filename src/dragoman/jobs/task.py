@@ -1,0 +1,100 @@
+"""What is learned, and from what: all that differs between training a translator and training a writer of text.
+
+A task is told from the request, finds its files, prepares them in the run's folder, and from then on hands out batches,
+says what the loss is, and measures a model on the validation part. Everything else, from timing to saving, is the same
+for every task.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from dragoman.config import Settings
+from dragoman.jobs.request import Request
+from dragoman.text.tokenizer import Tokenizers
+from dragoman.training.objectives import LossSum
+from dragoman.training.settings import TrainingConfig
+
+
+class Sample(NamedTuple):
+    """A validation text as the model has it now."""
+
+    source: str
+    output: str
+    reference: str
+
+
+class Measured(NamedTuple):
+    nats_per_token: float
+    scores: dict[str, float]  # by name, as they are shown
+    samples: list[Sample]
+
+
+@runtime_checkable
+class Sources(Protocol):
+    """The files that a request names."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def paths(self) -> Sequence[Path]: ...
+
+
+@runtime_checkable
+class Order(Protocol):
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        ...
+
+    def batch(self, epoch: int, k: int) -> Any: ...
+
+
+@runtime_checkable
+class Objective(Protocol):
+    def __call__(self, model: Any, batch: Any) -> LossSum: ...
+    def carried(self) -> list[Tensor]:
+        """What goes on from one batch into the next, and so belongs to a checkpoint."""
+        ...
+
+    def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    name: str  # as FAMILIES has it
+    about: dict[str, Any]  # saved with the model: how to use it
+    tokenizer_settings: dict[str, Any]  # as chosen; empty where the tokenizers came with a model
+
+    @property
+    def tokenizers(self) -> Tokenizers: ...
+    @property
+    def size(self) -> int:
+        """Pairs, or tokens of a text, that there are to learn from."""
+        ...
+
+    def plan_model(self, request: Request, work: float) -> Settings: ...
+    def plan_use(self, config: Settings, request: Request) -> None:
+        """Fill `about`, where this task has something to say there."""
+        ...
+
+    def plan_training(self) -> dict[str, Any]:
+        """What this task wants otherwise than TrainingConfig has it."""
+        ...
+
+    def order(self, training: TrainingConfig, seed: int) -> Order: ...
+    def objective(self, training: TrainingConfig) -> Objective: ...
+    def validation_loss(self, model: Any, training: TrainingConfig) -> float: ...
+    def measure(self, model: Any, training: TrainingConfig) -> Measured: ...
+    def quick_about(self) -> dict[str, Any]:
+        """`about`, changed so that an untrained model is measured in the time that a trained one takes."""
+        ...
+
+    def describe(self) -> list[tuple[str, str]]:
+        """The first lines of the plan."""
+        ...
+
+    def record(self) -> dict[str, Any]:
+        """What `reopen` needs, for run.toml."""
+        ...

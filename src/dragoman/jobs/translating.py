@@ -1,0 +1,197 @@
+"""The task `translate`: from a corpus of sentence pairs to batches of them, and to scores of what a model writes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+
+from dragoman.config import Settings
+from dragoman.decoding.beam import SearchConfig
+from dragoman.decoding.translate import Translator
+from dragoman.evaluation.scores import bleu, chrf
+from dragoman.jobs import plan
+from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey
+from dragoman.jobs.request import Request
+from dragoman.jobs.task import Measured, Sample
+from dragoman.runs.model import SavedModel
+from dragoman.text.batches import Batch, BatchOrder, make_batch
+from dragoman.text.corpus import Corpus, find_corpus
+from dragoman.text.index import PairIndex
+from dragoman.text.special import SpecialIds
+from dragoman.text.tokenizer import TokenizerConfig, Tokenizers
+from dragoman.training.objectives import TranslationLoss
+from dragoman.training.settings import TrainingConfig
+
+WATCHED = 3  # validation sentences shown as they improve
+SCORED = 128  # validation sentences translated for a score at each validation
+
+Item = TypeVar("Item")
+
+
+class Corpora(NamedTuple):
+    train: Corpus
+    valid: Corpus | None
+
+    @property
+    def name(self) -> str:
+        return self.train.name
+
+    @property
+    def paths(self) -> list[Path]:
+        return [*self.train.paths, *(self.valid.paths if self.valid else ())]
+
+
+def find(request: Request) -> Corpora:
+    def find_one(arguments: list[str]) -> Corpus:
+        return find_corpus(
+            arguments,
+            source_language=request.source or None,
+            target_language=request.target or None,
+            encoding=request.encoding,
+        )
+
+    return Corpora(find_one(request.corpora), find_one(request.valid) if request.valid else None)
+
+
+@dataclass
+class Translating:
+    prepared: Prepared
+    languages: tuple[str, str]
+    valid_share: float  # of the corpus, split off for validation; 0 where it has files of its own
+    about: dict[str, Any]
+    tokenizer_settings: dict[str, Any]  # as chosen; empty where the tokenizers came with a model
+    name: str = "translate"
+
+    @classmethod
+    def prepare(
+        cls, folder: Path, request: Request, corpora: Corpora, saved: SavedModel | None, notice: Notice
+    ) -> "Translating":
+        data = DataConfig.read(request.asked("data"), section="data")
+        surveyed: Survey = survey(corpora.train, corpora.valid is not None, data)
+        chosen = None if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"))
+        tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]
+        prepared = prepare(folder, corpora.train, corpora.valid, surveyed, tokenizer, data, notice)
+        settings = chosen.model_dump() if chosen else {}
+        return cls(prepared, corpora.train.languages, surveyed.valid_share, {}, settings)
+
+    @classmethod
+    def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> "Translating":
+        made = recorded["plan"]
+        search = SearchConfig.read(recorded["search"], section="search")
+        languages = (made["languages"][0], made["languages"][1])
+        task = cls(open_prepared(folder), languages, made["valid_share"], {}, recorded["tokenizer"])
+        task.about = about_translator(search, languages, made["longest"])
+        return task
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        return self.prepared.tokenizers
+
+    @property
+    def size(self) -> int:
+        return len(self.prepared.train)
+
+    # ── plan ──
+
+    def plan_model(self, request: Request, work: float) -> Settings:
+        tokenizers = self.tokenizers
+        fixed = {
+            "source_vocabulary": len(tokenizers.source),
+            "target_vocabulary": len(tokenizers.target),
+            "tied": "all" if tokenizers.joint else "target",
+        }
+        target_tokens = int(self.prepared.train.about["target_tokens"]) + len(self.prepared.train)
+        config = plan.plan_model(("translate", request.family), fixed, request, target_tokens, work)
+        plan.refuse_short_positions(config, self.prepared)
+        return config
+
+    def plan_use(self, config: Settings, request: Request) -> None:
+        search = plan.plan_search(self.prepared, config, request.asked("search"))
+        self.about = about_translator(search, self.languages, int(self.prepared.train.lengths().max()))
+
+    def plan_training(self) -> dict[str, Any]:
+        return {}
+
+    def describe(self) -> list[tuple[str, str]]:
+        train, tokenizers = self.prepared.train, self.tokenizers
+        split = " (split off by a hash of the source)" if self.valid_share else ""
+        kept = f"{len(train):,} kept, {train.about['read'] - len(train):,} dropped"
+        source, target = (train.about[f"{side}_tokens"] / len(train) for side in ("source", "target"))
+        vocabulary = f"{len(tokenizers.source):,} {tokenizers.source.kind}" + (
+            ", one vocabulary for both sides"
+            if tokenizers.joint
+            else f" and {len(tokenizers.target):,} {tokenizers.target.kind}"
+        )
+        return [
+            ("pairs", f"{kept}; {len(self.prepared.valid):,} for validation{split}"),
+            ("tokens", f"{vocabulary}; {source:.1f} → {target:.1f} a pair"),
+        ]
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "pairs": len(self.prepared.train),
+            "valid_share": self.valid_share,
+            "languages": self.about["languages"],
+            "longest": self.about["longest"],
+        }
+
+    # ── training ──
+
+    def order(self, training: TrainingConfig, seed: int) -> "PairOrder":
+        tokens = training.tokens_per_step // training.accumulate
+        return PairOrder(self.prepared.train, tokens, seed, self.tokenizers.special)
+
+    def objective(self, training: TrainingConfig) -> TranslationLoss:
+        return TranslationLoss(training.label_smoothing)
+
+    @torch.inference_mode()
+    def validation_loss(self, model: Any, training: TrainingConfig) -> float:
+        """Nats per token with the training's own smoothing: sharp guesses that are wrong cost less than without it."""
+        objective, nats, tokens = self.objective(training), 0.0, 0
+        for batch in PairOrder(self.prepared.valid, training.tokens_per_step, 0, self.tokenizers.special).epoch():
+            loss = objective(model, batch)
+            nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
+        return nats / tokens
+
+    def measure(self, model: Any, training: TrainingConfig) -> Measured:
+        some = spread(self.prepared.valid_texts, SCORED)
+        translator = Translator(model, self.tokenizers, self.about)
+        outputs = [t.text for t in translator.translate([pair.source for pair in some], beam=1)]
+        references = [pair.target for pair in some]
+        samples = [Sample(pair.source, output, pair.target) for pair, output in zip(some, outputs, strict=True)]
+        scores = {"bleu": bleu(outputs, references), "chrf": chrf(outputs, references)}
+        return Measured(self.validation_loss(model, training), scores, spread(samples, WATCHED))
+
+    def quick_about(self) -> dict[str, Any]:
+        """An untrained model writes to the end of its line: give it lines of the usual length."""
+        usual = int(self.prepared.valid.lengths()[:, 1].mean()) + 1
+        return {**self.about, "search": {"longest_ratio": 0.01, "longest_extra": usual}}
+
+
+class PairOrder:
+    """The pairs of an index, batch by batch."""
+
+    def __init__(self, index: PairIndex, tokens: int, seed: int, special: SpecialIds) -> None:
+        self.index, self.special = index, special
+        self.batches = BatchOrder(index.lengths(), tokens, seed)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def batch(self, epoch: int, k: int) -> Batch:
+        return make_batch([self.index[int(row)] for row in self.batches.rows(epoch, k)], self.special)
+
+    def epoch(self) -> Iterator[Batch]:
+        return (self.batch(0, k) for k in range(len(self)))
+
+
+def about_translator(search: SearchConfig, languages: tuple[str, str], longest: int) -> dict[str, Any]:
+    return {"search": search.model_dump(), "languages": list(languages), "longest": longest}
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """Up to `count` items, evenly over the whole."""
+    count = min(count, len(items))
+    return [items[i * len(items) // count] for i in range(count)]

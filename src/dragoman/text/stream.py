@@ -1,0 +1,120 @@
+"""A text as one long row of token ids, in a memory-mapped file; and windows of it, read side by side.
+
+Lines are encoded one by one, and `end` stands for each line's `\\n`: a text comes back as it was, whatever the
+tokenizer makes of white space.
+
+ids.bin       the ids, one after another
+index.json    how many there are and how wide; written last
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from dragoman.errors import DataError, SaveError
+from dragoman.text.index import Ids, map_file
+from dragoman.text.tokenizer import Tokenizer
+
+CHUNK = 10_000  # lines encoded at a time
+
+
+class Window(NamedTuple):
+    """The next few tokens of several places in a text: read `tokens`, predict `wanted`, which is one further."""
+
+    tokens: Int[Tensor, "B T"]
+    wanted: Int[Tensor, "B T"]
+    first: bool  # nothing comes before it: the state begins anew
+
+
+class TextStream:
+    def __init__(self, folder: Path) -> None:
+        try:
+            about = json.loads((folder / "index.json").read_text())
+            self.about: dict[str, Any] = about["about"]
+            self.ids: Ids = map_file(folder / "ids.bin", np.dtype(about["dtype"]))
+            whole = len(self.ids) == about["tokens"]
+        except (OSError, ValueError, KeyError):
+            whole = False
+        if not whole:
+            raise DataError("E-DATA-08", f"the index of token ids in {folder} is damaged; begin anew with --fresh")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def write_stream(folder: Path, lines: Iterable[str], tokenizer: Tokenizer) -> TextStream:
+    """Encode a text line by line, in bounded memory, and open the result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "index.json").unlink(missing_ok=True)
+    dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
+    tokens = letters = unknown = 0
+    try:
+        with (folder / "ids.bin").open("wb") as file:
+            for ids, characters in encode_lines(lines, tokenizer):
+                np.array(ids, dtype).tofile(file)
+                tokens, letters = tokens + len(ids), letters + characters
+                unknown += ids.count(tokenizer.special.unknown)
+        about = {"characters": letters, "unknown": unknown}
+        ready = folder / "index.json.new"
+        ready.write_text(json.dumps({"tokens": tokens, "dtype": dtype.name, "about": about}))
+        ready.replace(folder / "index.json")
+    except OSError as problem:
+        raise SaveError(
+            "E-SAVE-01", f"the token ids could not be written to {folder} ({problem.strerror})"
+        ) from problem
+    return TextStream(folder)
+
+
+def encode_lines(lines: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[list[int], int]]:
+    """Ids of some lines with `end` after each, and how many characters they were, with their line ends."""
+    rest = iter(lines)
+    while chunk := list(islice(rest, CHUNK)):
+        ids = chain.from_iterable((*line, tokenizer.special.end) for line in tokenizer.encode(chunk))
+        yield list(ids), sum(map(len, chunk)) + len(chunk)
+
+
+class WindowOrder:
+    """Window k of an epoch: `rows` places spread over the text, each read `length` tokens further at every k.
+
+    So the state of window k − 1 is what window k begins with. Each epoch starts somewhere else, and a row that comes to
+    the end of the text goes on at its beginning.
+    """
+
+    def __init__(self, ids: Ids, rows: int, length: int, seed: int) -> None:
+        if len(ids) < 2:
+            raise DataError("E-DATA-10", f"the text has {len(ids)} tokens; there is nothing to learn from")
+        self.length = min(length, len(ids) - 1)
+        self.rows = max(1, min(rows, (len(ids) - 1) // self.length))
+        self.ids, self.seed = ids, seed
+        self.row_tokens = (len(ids) - 1) // self.rows  # one token more is needed, to predict
+
+    def __len__(self) -> int:
+        """Windows in an epoch."""
+        return self.row_tokens // self.length
+
+    def batch(self, epoch: int, k: int) -> Window:
+        offset = int(np.random.default_rng([self.seed, epoch]).integers(self.row_tokens))
+        starts = (offset + k * self.length + self.row_tokens * np.arange(self.rows)) % (len(self.ids) - self.length)
+        taken = np.stack([self.ids[start : start + self.length + 1] for start in starts]).astype(np.int64)
+        window = torch.from_numpy(taken)
+        return Window(window[:, :-1], window[:, 1:], first=k == 0)
+
+
+def windows_over(ids: Sequence[int] | Ids, rows: int, length: int) -> Iterator[Window]:
+    """All of a text, once, in order: for measuring. The last window may be shorter; no token is left out but the few
+    that do not fill a row."""
+    ids = np.asarray(ids)
+    rows = max(1, min(rows, (len(ids) - 1) // length))
+    row_tokens = (len(ids) - 1) // rows
+    for place in range(0, row_tokens, length):
+        width = min(length, row_tokens - place)
+        starts = place + row_tokens * np.arange(rows)
+        window = torch.from_numpy(np.stack([ids[start : start + width + 1] for start in starts]).astype(np.int64))
+        yield Window(window[:, :-1], window[:, 1:], first=place == 0)
