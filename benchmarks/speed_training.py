@@ -3,24 +3,21 @@
 Both models have the same size, data and optimizer family; rounds alternate, and the best round of each counts.
 """
 
-import json
-import time
 from collections.abc import Iterator
 
 import torch
+from race import batches, race
 from torch import nn
 
 from dragoman.jobs.machine import keep_memory
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.modules.positions import sinusoids
-from dragoman.text.batches import Batch, make_batch
-from dragoman.text.special import SpecialIds
+from dragoman.text.batches import Batch
 from dragoman.training.loop import train
 from dragoman.training.objectives import translation_loss
 from dragoman.training.optimizers import make_optimizer
 
 VOCABULARY, WIDTH, LAYERS, HIDDEN, HEADS, DROPOUT = 8000, 256, 3, 1024, 4, 0.1
-STEPS, ROUNDS = 6, 4
 
 
 class Plain(nn.Module):
@@ -42,15 +39,6 @@ class Plain(nn.Module):
         logits = self.output(states).flatten(0, 1)
         wanted = batch.target_out.masked_fill(~batch.target_mask, -100).flatten()
         return nn.functional.cross_entropy(logits, wanted, label_smoothing=0.1)
-
-
-def batches(count: int) -> list[Batch]:
-    lengths = torch.randint(8, 24, (count,), generator=torch.Generator().manual_seed(0)).tolist()
-    made = []
-    for length in lengths:
-        ids = torch.randint(4, VOCABULARY, (2048 // length, 2, length)).tolist()
-        made.append(make_batch([(source, target) for source, target in ids], SpecialIds()))
-    return made
 
 
 def plain_steps(data: list[Batch]) -> Iterator[int]:
@@ -79,23 +67,9 @@ def our_steps(data: list[Batch], optimizer: str) -> Iterator[int]:
 
 def main() -> None:
     keep_memory()
-    data = batches(12)
+    data = batches(12, VOCABULARY)
     cases = {"plain": plain_steps(data), "adamw": our_steps(data, "adamw"), "muon": our_steps(data, "muon")}
-    best = dict.fromkeys(cases, 0.0)
-    for number in range(ROUNDS + 1):
-        for name, steps in cases.items():
-            start = time.perf_counter()
-            tokens = sum(next(steps) for _ in range(STEPS))
-            if number:  # the first round warms up
-                best[name] = max(best[name], tokens / (time.perf_counter() - start))
-    for name, speed in best.items():
-        found = {
-            "benchmark": "training",
-            "case": name,
-            "tokens/s": round(speed),
-            "ratio": round(speed / best["plain"], 2),
-        }
-        print(json.dumps(found), flush=True)
+    race("training", cases, against="plain")
 
 
 if __name__ == "__main__":

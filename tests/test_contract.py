@@ -8,8 +8,8 @@ import torch
 from dragoman import models
 from dragoman.decoding.beam import SearchConfig, beam_search
 from dragoman.models import FAMILIES
-from dragoman.models.state import select_rows
 from dragoman.models.rnn import RnnConfig
+from dragoman.models.state import select_rows
 from dragoman.models.transformer import TransformerConfig
 from dragoman.modules.attention import watching
 from dragoman.text.batches import make_batch
@@ -72,9 +72,7 @@ def search(model, state, longest, config):
 
 
 def test_every_family_is_tested():
-    assert {type(config) for config in SMALL.values()} == {
-        family.config for family in FAMILIES["translate"].values()
-    }
+    assert {type(config) for config in SMALL.values()} == {family.config for family in FAMILIES["translate"].values()}
 
 
 def test_a_config_survives_a_round_trip(model):

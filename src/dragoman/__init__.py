@@ -22,13 +22,15 @@ __version__ = "0.1.0"
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
+    from dragoman.decoding.generate import TextWriter as TextWriter
+    from dragoman.decoding.load import load as load
     from dragoman.decoding.translate import Translation as Translation
     from dragoman.decoding.translate import Translator as Translator
-    from dragoman.decoding.translate import load as load
     from dragoman.jobs.api import train as train
 
 PUBLIC = {  # imported when first used: `import dragoman` must not import torch
-    "load": "dragoman.decoding.translate",
+    "load": "dragoman.decoding.load",
+    "TextWriter": "dragoman.decoding.generate",
     "Translator": "dragoman.decoding.translate",
     "Translation": "dragoman.decoding.translate",
     "train": "dragoman.jobs.api",

@@ -22,9 +22,10 @@ app = cyclopts.App(
 )
 COMMANDS = {
     "demo": "train a translator on generated data, show it learn, save its page",
-    "train": "learn to translate from two files of parallel text",
+    "train": "learn to translate from two files of parallel text, or to write from one text",
     "translate": "translate texts, a file, or standard input, line by line",
-    "score": "measure a translator: BLEU, chrF and TER, with signatures and intervals",
+    "generate": "write on from a prompt with a language model",
+    "score": "measure a translator by BLEU, chrF and TER, or a language model by perplexity",
     "data": "check, count, split or generate parallel text",
 }
 for name, sentence in COMMANDS.items():

@@ -1,4 +1,4 @@
-"""dragoman score: how good a translator is on sentences it has not seen."""
+"""dragoman score: how good a model is on text it has not seen."""
 
 import json as json_module
 import sys
@@ -28,12 +28,14 @@ def score(
 ) -> int:
     """Translate SOURCE and compare with REFERENCE by sacreBLEU: BLEU, chrF and TER with 95 % intervals.
 
+    A language model is given one TEXT, and its perplexity is told: exp of the mean of −log p(token | all before it).
+
     Parameters
     ----------
     model
         A run's folder, or a model's.
     corpora
-        SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx.
+        SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx; or a TEXT for a language model.
     hypotheses
         Score this file's lines instead of translating; the model is not opened then.
     beam
@@ -52,8 +54,10 @@ def score(
         One JSON object on one line.
     """
     from dragoman.evaluation import scores
-    from dragoman.text.corpus import check_alignment, find_corpus
+    from dragoman.text.corpus import check_alignment, find_corpus, is_lone_text
 
+    if is_lone_text(corpora) and not hypotheses:
+        return score_text(model, Path(corpora[0]), encoding, threads, json)
     check_alignment(find_corpus(corpora, encoding=encoding))  # mistakes are said before torch is imported
     translator = None if hypotheses else open_translator(model, threads)
     known = translator.about["languages"] if translator else ["", ""]
@@ -72,6 +76,27 @@ def score(
         print(json_module.dumps(as_dict(measured, buckets, exact, len(pairs)), ensure_ascii=False))
     else:
         show(measured, buckets, exact, len(pairs))
+    return 0
+
+
+def score_text(model: str, path: Path, encoding: str, threads: int | None, json: bool) -> int:
+    from dragoman.text.reading import read_lines, refuse_missing
+
+    refuse_missing(path)
+
+    from dragoman.decoding.generate import load_writer
+    from dragoman.evaluation.perplexity import perplexity
+    from dragoman.jobs.machine import use_threads
+
+    use_threads(threads)
+    writer = load_writer(model)
+    found = perplexity(writer.model, writer.tokenizer, read_lines(path, encoding))
+    per_token, bits = found.per_token, found.bits_per_character
+    if json:
+        print(json_module.dumps({**found._asdict(), "perplexity": per_token, "bits_per_character": bits}))
+    else:
+        print(f"{found.tokens:,} tokens, {found.characters:,} characters")
+        print(f"perplexity {per_token:.4g} a token   {found.nats_per_token:.4f} nats   {bits:.3f} bits a character")
     return 0
 
 

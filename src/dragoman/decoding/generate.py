@@ -1,6 +1,6 @@
 """Go on with a text: a writer, its tokenizer and sampling, put together. A text's line ends are its `end` tokens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,18 @@ class TextWriter:
 
     @torch.inference_mode()
     def stream(self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None) -> Iterator[str]:
-        """What follows the prompt, as it is written: each part is text that will not change any more."""
-        written: list[int] = []
-        shown = ""
+        """What follows the prompt, as it is written. A token's text may hang on the line before it: a space, or half of
+        a character; so each line is decoded as a whole, and what is new of it given out."""
+        line = self.tokenizer.encode([prompt.rpartition("\n")[2]])[0]
+        shown = self.tokenizer.decode(line)
         for token in self.draw(self.read(prompt), tokens, sampling or SampleConfig()):
-            written.append(token)
-            text = self.text_after(prompt, written)
-            if not text.endswith("\ufffd"):  # half of a character is no text yet
+            if token == self.tokenizer.special.end:
+                yield "\n"
+                line, shown = [], ""
+                continue
+            line.append(token)
+            text = self.tokenizer.decode(line)
+            if not text.endswith("\ufffd"):
                 yield text[len(shown) :]
                 shown = text
 
@@ -54,18 +59,6 @@ class TextWriter:
             likely = keep_likely(log_p / config.temperature, config).softmax(dim=-1)
             newest = torch.multinomial(likely, 1, generator=luck)
             yield int(newest)
-
-    def text_after(self, prompt: str, written: Sequence[int]) -> str:
-        """The text of the new tokens; decoded with the prompt's last line, since a space may hang on what is before."""
-        end = self.tokenizer.special.end
-        last_line = self.tokenizer.encode([prompt.rpartition("\n")[2]])[0]
-        lines: list[list[int]] = [last_line]
-        for token in written:
-            if token == end:
-                lines.append([])
-            else:
-                lines[-1].append(token)
-        return "\n".join(map(self.tokenizer.decode, lines))[len(self.tokenizer.decode(last_line)) :]
 
 
 def load_writer(path: str | Path) -> TextWriter:

@@ -37,7 +37,7 @@ from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, load_weights, open_model, weights_of
 from dragoman.runs.record import read_toml, write_toml
-from dragoman.text.corpus import KINDS, ending_of
+from dragoman.text.corpus import is_lone_text
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.training.loop import train as train_steps
 from dragoman.training.settings import TrainingConfig
@@ -238,9 +238,8 @@ def task_of(request: Request) -> str:
     """What was asked for; else a lone text is to be continued, and anything else translated."""
     if request.task:
         return request.task
-    lone = len(request.corpora) == 1 and ending_of(Path(request.corpora[0])) not in KINDS
     fitting = [task for task, families in FAMILIES.items() if request.family in families]
-    return "write" if "write" in fitting and (lone or fitting == ["write"]) else "translate"
+    return "write" if "write" in fitting and (is_lone_text(request.corpora) or fitting == ["write"]) else "translate"
 
 
 def find_sources(request: Request, task: str) -> Sources:

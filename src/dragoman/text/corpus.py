@@ -140,6 +140,11 @@ def find_corpus(
     return Corpus(find_parts(paths), source_language, target_language, encoding)
 
 
+def is_lone_text(arguments: Sequence[str | Path]) -> bool:
+    """One plain file: there is no other side to it."""
+    return len(arguments) == 1 and ending_of(Path(arguments[0])) not in {*KINDS, *FOREIGN}
+
+
 def find_parts(paths: Sequence[Path]) -> tuple[Part, ...]:
     kinds = [KINDS.get(ending_of(path), "plain") for path in paths]
     foreign = next((path for path in paths if ending_of(path) in FOREIGN), None)

@@ -1,0 +1,143 @@
+"""A text in, a writer of such texts out."""
+
+import json
+import math
+
+import pytest
+import torch
+
+import dragoman
+from dragoman.cli import main
+from dragoman.errors import DataError, UsageError
+from dragoman.evaluation.perplexity import perplexity
+from dragoman.jobs.request import Request
+from dragoman.jobs.start import start
+from dragoman.jobs.train import Finished, Report, Validation
+from dragoman.runs.model import read_tensors
+
+TEXT = "the cat sat on the mat.\nthe dog sat on the log.\n\na bird sang to the cat.\n" * 60
+SMALL = {
+    "tokenizer": {"kind": "characters"},
+    "model": {"cell": "gru", "width": 24, "embedding": 16, "layers": 2, "dropout": 0.1},
+    "training": {
+        "steps": 40,
+        "tokens_per_step": 128,
+        "window": 16,
+        "validate_every": 20,
+        "save_every": 10,
+        "rate": 0.01,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "rhyme.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def request_for(text, out, **changes):
+    return Request(corpora=[str(text)], out=str(out), family="rnn", settings={**SMALL, **changes})
+
+
+@pytest.fixture(scope="module")
+def trained(text, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "rhyme"
+    return out, list(start(request_for(text, out), threads=1))
+
+
+def test_a_lone_text_is_learned_by_writing_it(trained):
+    out, events = trained
+    reports = [e for e in events if isinstance(e, Report)]
+    validations = [e for e in events if isinstance(e, Validation)]
+    assert reports[-1].nats_per_token < 0.8 * reports[0].nats_per_token
+    assert validations[-1].scores["perplexity"] == pytest.approx(math.exp(validations[-1].nats_per_token))
+    assert isinstance(events[-1], Finished)
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    assert any("perplexity" in line for line in log)
+
+
+def test_stopped_and_gone_on_with_it_ends_with_the_same_bits(text, trained, tmp_path):
+    """The state that goes on from window to window is part of the checkpoint."""
+    out = tmp_path / "run"
+    events = start(request_for(text, out), threads=1)
+    for event in events:
+        if isinstance(event, Validation):
+            break  # at step 20; its checkpoint is not written yet, so the run goes on from step 10
+    events.close()
+    assert (out / "checkpoints" / "step-00000010" / "carried.safetensors").exists()
+    list(start(request_for(text, out), threads=1))
+    last = "checkpoints/step-00000040/weights.safetensors"
+    a, b = read_tensors(trained[0] / last), read_tensors(out / last)
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_it_writes_what_it_was_asked_to(trained):
+    writer = dragoman.load(trained[0])
+    one, two = (writer.generate("the ", tokens=30) for _ in range(2))
+    assert one == two
+    assert "".join(writer.stream("the ", tokens=30)) == one
+    assert len(one) == 30  # a character a token
+    assert set(one) <= set(TEXT)
+    with pytest.raises(DataError, match="never seen"):
+        writer.generate("Ω")
+
+
+def test_perplexity_is_that_of_the_probabilities_one_by_one(trained):
+    writer = dragoman.load(trained[0])
+    lines = ["the cat sat", "", "on the log."]
+    found = perplexity(writer.model, writer.tokenizer, lines)
+    end = writer.tokenizer.special.end
+    ids = [end]
+    for line in writer.tokenizer.encode(lines):
+        ids += [*line, end]
+    log_p = writer.model(torch.tensor([ids[:-1]])).log_softmax(-1)[0]
+    nats = -sum(log_p[t, ids[t + 1]].item() for t in range(len(ids) - 1)) / (len(ids) - 1)
+    assert found.nats_per_token == pytest.approx(nats, rel=1e-5)
+    assert (found.tokens, found.characters) == (len(ids) - 1, sum(map(len, lines)) + 3)
+    assert found.per_token == pytest.approx(math.exp(nats), rel=1e-5)
+
+
+def test_the_commands_work_on_it(trained, text, capsys):
+    assert main(["generate", str(trained[0]), "--prompt", "the ", "--tokens", "12", "--json", "--threads", "1"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["text"]) == 12
+    assert main(["generate", str(trained[0]), "--prompt", "the ", "--tokens", "12", "--threads", "1"]) == 0
+    assert capsys.readouterr().out.startswith("the ")
+    assert main(["score", str(trained[0]), str(text), "--json", "--threads", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["perplexity"] < 20
+
+
+def test_mistakes_are_one_sentence(trained, text, tmp_path, capsys):
+    assert main(["translate", str(trained[0]), "the cat"]) == 3
+    assert "learned to write, not to translate" in capsys.readouterr().err
+    assert main(["generate", str(trained[0]), "--tokens", "0"]) == 2
+    assert main(["generate", str(trained[0]), "--temperature", "0"]) == 2
+    assert main(["generate", str(tmp_path / "none")]) == 3
+    assert main(["train", str(tmp_path / "no.txt"), "--family", "rnn"]) == 3
+    capsys.readouterr()
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    assert main(["train", str(empty), "--family", "rnn", "--out", str(tmp_path / "x")]) == 3
+    assert "nothing to learn from" in capsys.readouterr().err
+    assert main(["score", str(trained[0]), str(empty)]) == 3
+    with pytest.raises(UsageError, match="learns to translate, not to write"):
+        list(start(Request(corpora=[str(text)], task="write", out=str(tmp_path / "y")), threads=1))
+
+
+@pytest.mark.parametrize("kind", ["unigram", "words"])
+def test_other_tokens_than_characters(text, tmp_path, kind):
+    tokenizer = {"kind": kind, "vocabulary": 60}
+    out = tmp_path / kind
+    list(start(request_for(text, out, tokenizer=tokenizer, training={**SMALL["training"], "steps": 6}), threads=1))
+    written = dragoman.load(out).generate("the cat", tokens=20)
+    assert "<" not in written
+
+
+def test_each_cell_is_trained(text, tmp_path):
+    for cell in ("rnn", "lstm"):
+        model = {**SMALL["model"], "cell": cell}
+        events = list(start(request_for(text, tmp_path / cell, model=model), threads=1))
+        losses = [e.nats_per_token for e in events if isinstance(e, Report)]
+        assert losses[-1] < losses[0]
