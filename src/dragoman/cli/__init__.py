@@ -26,6 +26,7 @@ COMMANDS = {
     "translate": "translate texts, a file, or standard input, line by line",
     "generate": "write on from a prompt with a language model",
     "score": "measure a translator by BLEU, chrF and TER, or a language model by perplexity",
+    "compare": "train several models on equal terms, and say which is better, where, and at what cost",
     "data": "check, count, split or generate parallel text",
 }
 for name, sentence in COMMANDS.items():

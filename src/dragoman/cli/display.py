@@ -1,4 +1,7 @@
-"""Show a training run as it goes: a live panel on a terminal, a line every half minute elsewhere, or JSON lines."""
+"""Show training as it goes: a live panel on a terminal, a line every half minute elsewhere, or JSON lines.
+
+A comparison is several runs, one after another: its stages say which one, and how long all of them will take.
+"""
 
 import json
 import sys
@@ -15,21 +18,26 @@ from rich.text import Text
 
 from dragoman.jobs.start import Planned
 from dragoman.jobs.train import Event, Finished, Notice, Report, Validation, flat
+from dragoman.lab.stage import Stage
 
+Told = Event | Planned | Stage
 SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF"}
 QUIET = 30.0  # seconds between two lines where there is no terminal
 
 
-def show(events: Iterable[Event | Planned], *, as_json: bool = False) -> Finished | None:
+def show(events: Iterable[Told], *, as_json: bool = False) -> Finished | None:
     """Show every event; the last one says how the run ended."""
     finished = None
-    display = JsonLines() if as_json else Panel() if sys.stderr.isatty() else Lines()
-    with display:
+    with (display := choose_display(as_json)):
         for event in events:
             display.show(event)
             if isinstance(event, Finished):
                 finished = event
     return finished
+
+
+def choose_display(as_json: bool) -> "JsonLines | Panel | Lines":
+    return JsonLines() if as_json else Panel() if sys.stderr.isatty() else Lines()
 
 
 class JsonLines:
@@ -38,7 +46,7 @@ class JsonLines:
     def __enter__(self) -> None: ...
     def __exit__(self, *_: object) -> None: ...
 
-    def show(self, event: Event | Planned) -> None:
+    def show(self, event: Told) -> None:
         if isinstance(event, Planned):
             line: dict[str, Any] = {"event": "planned", **dict(event.lines)}
         else:
@@ -53,21 +61,25 @@ class Lines:
 
     def __init__(self) -> None:
         self.last = 0.0
+        self.stage: Stage | None = None
 
     def __enter__(self) -> None: ...
     def __exit__(self, *_: object) -> None: ...
 
-    def show(self, event: Event | Planned) -> None:
+    def show(self, event: Told) -> None:
         match event:
             case Planned(lines):
                 for word, sentence in lines:
                     say(f"{word:>9}  {sentence}")
+            case Stage():
+                self.stage = event
+                say(f"  compare  {stage_words(event)}")
             case Notice(sentence):
                 say(f"     note  {sentence}")
             case Report():
                 if time.monotonic() - self.last >= QUIET or event.step == event.steps:
                     self.last = time.monotonic()
-                    say(report_line(event))
+                    say(report_line(event) + in_all(self.stage, event))
             case Validation():
                 say(validation_line(event))
                 for source, output, _ in event.samples:
@@ -88,6 +100,7 @@ class Panel:
             console=self.console,
         )
         self.task = self.bar.add_task("step 0", total=None, numbers="")
+        self.stage: Stage | None = None
         self.scores, self.samples = Text(""), Table.grid(padding=(0, 1))
         self.live = Live(self.render(), console=self.console, refresh_per_second=4, transient=False)
 
@@ -100,17 +113,22 @@ class Panel:
     def render(self) -> Group:
         return Group(self.bar, self.scores, self.samples)
 
-    def show(self, event: Event | Planned) -> None:
+    def show(self, event: Told) -> None:
         match event:
             case Planned(lines):
                 for word, sentence in lines:
                     self.console.print(Text.assemble((f"{word:>9}  ", "bold cyan"), sentence))
+            case Stage():
+                self.stage = event
+                self.console.print(Text.assemble(("  compare  ", "bold magenta"), stage_words(event)))
+                self.bar.reset(self.task, total=None, description=event.doing, numbers="")
+                self.scores, self.samples = Text(""), Table.grid()
             case Notice(sentence):
                 self.console.print(Text.assemble(("     note  ", "bold yellow"), sentence))
             case Report():
                 numbers = (
                     f"loss {event.nats_per_token:.3f} · {event.tokens_per_second:,.0f} tokens/s · "
-                    f"{clock(event.seconds_left)} left"
+                    f"{clock(event.seconds_left)} left{in_all(self.stage, event)}"
                 )
                 self.bar.update(
                     self.task, description=f"step {event.step:,}/{event.steps:,}", completed=event.step,
@@ -137,6 +155,14 @@ def sample_table(event: Validation) -> Table:
 
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def stage_words(stage: Stage) -> str:
+    return f"{stage.number} of {stage.of} · {stage.model} · {stage.doing}"
+
+
+def in_all(stage: Stage | None, report: Report) -> str:
+    return f", {clock(stage.seconds_left(report))} in all" if stage else ""
 
 
 def report_line(event: Report) -> str:

@@ -2,6 +2,7 @@
 
 import json as json_module
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -133,5 +134,5 @@ def show(found: "list[Score]", buckets: "list[Bucket]", exact: float, sentences:
 
 def as_dict(found: "list[Score]", buckets: "list[Bucket]", exact: float, sentences: int) -> dict[str, Any]:
     values: dict[str, Any] = {"sentences": sentences, "exact": exact}
-    values["scores"] = [one._asdict() for one in found]
-    return values | ({"by_length": [bucket._asdict() for bucket in buckets]} if buckets else {})
+    values["scores"] = [asdict(one) for one in found]
+    return values | ({"by_length": [asdict(bucket) for bucket in buckets]} if buckets else {})

@@ -1,7 +1,10 @@
 """How good a translation is, by the field's own yardstick: sacreBLEU, with the signature that says how it was taken."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
@@ -9,30 +12,46 @@ from dragoman.errors import DataError
 
 SAMPLES = 1000  # of the bootstrap
 BOUNDS = (10, 20, 30, 40)  # of the length buckets, in source words
+ENOUGH = 30  # sentences in every bucket, or the test set is cut into quarters instead
 
 
-class Score(NamedTuple):
+@dataclass(frozen=True)
+class Score:
     name: str
     value: float
     margin: float | None  # half of the 95 % interval, by bootstrap over the sentences
     signature: str
 
 
-class Bucket(NamedTuple):
+@dataclass(frozen=True)
+class Bucket:
     words: str  # "1–10"
     sentences: int
     bleu: float
     chrf: float
 
 
+class Chrf(CHRF):
+    """sacreBLEU's own, in plain numbers: where outputs hardly match, it mixes two kinds and cannot take their mean."""
+
+    def _compute_f_score(self, statistics: Any) -> float:
+        return float(super()._compute_f_score(statistics))
+
+
 def score(hypotheses: Sequence[str], references: Sequence[str], *, samples: int = SAMPLES) -> list[Score]:
     """BLEU, chrF and TER over the corpus, with intervals where `samples` are drawn."""
     if not references:
         raise DataError("E-DATA-10", "there is no sentence to score; give a corpus that is not empty")
-    return [measure(metric, hypotheses, references, samples) for metric in (BLEU, CHRF, TER)]
+    return [measure(metric, hypotheses, references, samples) for metric in (BLEU, Chrf, TER)]
 
 
-def measure(metric: type, hypotheses: Sequence[str], references: Sequence[str], samples: int) -> Score:
+def lowercased_bleu(hypotheses: Sequence[str], references: Sequence[str], *, samples: int = SAMPLES) -> Score:
+    """BLEU of lower-cased text on 13a tokens: the nearest to the tokenised, lower-cased figures of many papers."""
+    found = measure(partial(BLEU, lowercase=True), hypotheses, references, samples)
+    return replace(found, name="BLEU lower-cased")
+
+
+def measure(metric: Callable[..., Any], hypotheses: Sequence[str], references: Sequence[str], samples: int) -> Score:
     tool = metric(references=[list(references)])
     several = samples > 1 and len(hypotheses) > 1
     found = tool.corpus_score(list(hypotheses), None, n_bootstrap=samples if several else 1)
@@ -54,21 +73,38 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return 100 * same / max(1, len(references))
 
 
-def by_length(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> list[Bucket]:
+def length_bounds(sources: Sequence[str]) -> tuple[int, ...]:
+    """The usual bounds where every bucket then holds enough sentences; else those of the quarters, by source words."""
+    lengths = sorted(len(source.split()) for source in sources)
+    counts = Counter(place_of(length, BOUNDS) for length in lengths)
+    if all(counts[place] >= ENOUGH for place in range(len(BOUNDS) + 1)):
+        return BOUNDS
+    quarters = {lengths[len(lengths) * k // 4 - 1] for k in (1, 2, 3)} if len(lengths) >= 4 else set()
+    return tuple(sorted(bound for bound in quarters if bound < lengths[-1]))
+
+
+def by_length(
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], bounds: Sequence[int] = BOUNDS
+) -> list[Bucket]:
     """Scores apart for short and long sources: where a model without attention falls off."""
     buckets: dict[int, list[int]] = {}
     for i, source in enumerate(sources):
-        place = sum(len(source.split()) > bound for bound in BOUNDS)
-        buckets.setdefault(place, []).append(i)
+        buckets.setdefault(place_of(len(source.split()), bounds), []).append(i)
     found = []
     for place in sorted(buckets):
         rows = buckets[place]
         h, r = [hypotheses[i] for i in rows], [references[i] for i in rows]
-        found.append(Bucket(bucket_name(place), len(rows), bleu(h, r), chrf(h, r)))
+        found.append(Bucket(bucket_name(place, bounds), len(rows), bleu(h, r), chrf(h, r)))
     return found
 
 
-def bucket_name(place: int) -> str:
-    if place == len(BOUNDS):
-        return f"over {BOUNDS[-1]}"
-    return f"{BOUNDS[place - 1] + 1 if place else 1}–{BOUNDS[place]}"
+def place_of(length: int, bounds: Sequence[int]) -> int:
+    return sum(length > bound for bound in bounds)
+
+
+def bucket_name(place: int, bounds: Sequence[int] = BOUNDS) -> str:
+    if not bounds:
+        return "all"
+    if place == len(bounds):
+        return f"over {bounds[-1]}"
+    return f"{bounds[place - 1] + 1 if place else 1}–{bounds[place]}"

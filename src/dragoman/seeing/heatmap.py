@@ -38,19 +38,23 @@ class Shown(NamedTuple):
 
 def attention_page(title: str, note: str, sentences: Sequence[Shown]) -> str:
     body = "\n".join(section(shown) for shown in sentences)
+    return page(title, f"<p>{escape(note)}</p>\n{body}")
+
+
+def page(title: str, body: str, style: str = STYLE) -> str:
+    """A whole web page that loads nothing from anywhere; its policy has the browser hold it to that."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
-        f"<body><h1>{escape(title)}</h1><p>{escape(note)}</p>\n{body}\n</body></html>\n"
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n"
+        f"<body><h1>{escape(title)}</h1>{body}\n</body></html>\n"
     )
 
 
 def section(shown: Shown) -> str:
     """The mean over all heads large, every head small behind a click."""
-    cross = [found for found in shown.maps if found.layer.endswith("source_attention")]
-    mean = sum((found.weights.mean(dim=0) for found in cross[1:]), cross[0].weights.mean(dim=0)) / len(cross)
+    cross = cross_maps(shown.maps)
     heads = "".join(
         f"<figure>{grid(head, found, small=True)}<figcaption>block {block}, head {number}</figcaption></figure>"
         for block, found in enumerate(cross, start=1)
@@ -58,10 +62,20 @@ def section(shown: Shown) -> str:
     )
     return (
         f"<section><h2>{escape(shown.source)} → {escape(shown.output)}</h2>"
-        f'<div class="scroll">{grid(mean, cross[0], small=False)}</div>'
+        f'<div class="scroll">{grid(mean_weights(cross), cross[0], small=False)}</div>'
         f'<details><summary>every head of every decoder block</summary><div class="heads">{heads}</div></details>'
         f"</section>"
     )
+
+
+def cross_maps(maps: Sequence[AttentionMap]) -> list[AttentionMap]:
+    """Those of the decoder looking at the source; none for a model without attention."""
+    return [found for found in maps if found.layer.endswith("source_attention")]
+
+
+def mean_weights(maps: Sequence[AttentionMap]) -> Float[Tensor, "Q K"]:
+    """The mean over all heads of all blocks."""
+    return sum((found.weights.mean(dim=0) for found in maps[1:]), maps[0].weights.mean(dim=0)) / len(maps)
 
 
 def grid(weights: Float[Tensor, "Q K"], labels: AttentionMap, *, small: bool) -> str:

@@ -1,0 +1,146 @@
+"""dragoman compare: several models, the same data and budget, one report."""
+
+import json as json_module
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from dragoman.lab.asked import Asked
+    from dragoman.lab.compare import Done
+    from dragoman.seeing.comparison import Table
+
+WORDS = Parameter(negative="")
+FILES = Parameter(consume_multiple=True, negative="")
+
+
+def compare(
+    *corpora: Annotated[str, Parameter(help="SOURCE and TARGET, line by line; or one or more .tsv, .jsonl or .tmx")],
+    test: Annotated[list[str], FILES],
+    models: str,
+    out: str,
+    valid: Annotated[list[str] | None, FILES] = None,
+    minutes: float | None = None,
+    epochs: float | None = None,
+    rates: int = 1,
+    seed: int = 1,
+    threads: int | None = None,
+    set: Annotated[list[str] | None, Parameter(negative="")] = None,
+    source_language: Annotated[str, Parameter(name=["--source-language", "--src"])] = "",
+    target_language: Annotated[str, Parameter(name=["--target-language", "--tgt"])] = "",
+    encoding: str = "utf-8",
+    json: Annotated[bool, WORDS] = False,
+) -> int:
+    """Train several models on equal terms and measure them on the same test set.
+
+    All get the same data, tokenizer, batches, seed and budget. The report has scores with intervals, scores by length,
+    the significance between neighbours of the list, speed and size, loss curves, and a few sentences with what each
+    model looked at. The same command goes on with a comparison that was stopped; what is trained is not trained again.
+
+    Parameters
+    ----------
+    test
+        What the models are measured on: SOURCE TARGET, or one corpus.
+    models
+        Names with commas between them, in the order of the report: a family, its parts after a +, its settings after
+        a colon; such as rnn,rnn+additive,rnn+dot:width=256,transformer+small.
+    out
+        The comparison's folder.
+    valid
+        Validation data, as for train. Without it a part is split off, the same for every model.
+    minutes
+        The time for each model's training, its preparation included (times three with --rates 3).
+    epochs
+        Instead of --minutes: how often each model sees every pair.
+    rates
+        1: each model is trained at its planned learning rate. 3: also at half and at twice of it, and the best by the
+        validation loss counts.
+    seed
+        Decides the first weights, the order of the batches and the dropout.
+    threads
+        Processor threads to use; else one for each core.
+    set
+        One setting for every model, as section.key=value; may be repeated.
+    source_language
+        The source's language, such as de, where the file names do not tell; needed for some .tmx and .jsonl.
+    target_language
+        The target's language.
+    encoding
+        Of the text files.
+    json
+        Print every event as one JSON object a line, the report last.
+    """
+    from dragoman.jobs.request import gather_settings
+    from dragoman.lab.asked import Asked
+
+    asked = Asked.read(
+        {
+            "corpora": list(corpora), "valid": valid or [], "test": test, "models": models, "out": out,
+            "minutes": minutes, "epochs": epochs, "rates": rates, "seed": seed, "source": source_language,
+            "target": target_language, "encoding": encoding, "settings": gather_settings(set or [], None),
+        },
+        section="compare",
+    )  # fmt: skip
+    for files in (asked.corpora, asked.test, *([asked.valid] if asked.valid else [])):
+        asked.find(files)  # a missing file is said before torch is imported
+    done = follow(asked, threads, as_json=json)
+    if json:
+        report = json_module.loads((asked.folder / "report.json").read_text(encoding="utf-8"))
+        print(json_module.dumps({"event": "compared", "report": report}, ensure_ascii=False))
+    else:
+        tell(done)
+    return 0
+
+
+def follow(asked: "Asked", threads: int | None, *, as_json: bool) -> "Done":
+    """Show the comparison as it goes; what comes out of it."""
+    from dragoman.cli.display import choose_display
+    from dragoman.lab.compare import Done, compare
+
+    with (display := choose_display(as_json)):
+        for event in compare(asked, threads=threads):
+            if isinstance(event, Done):
+                done = event
+            else:
+                display.show(event)
+    return done
+
+
+def tell(done: "Done") -> None:
+    from dragoman.lab.tables import all_tables
+
+    for table in all_tables(done.report):
+        if sys.stdout.isatty():
+            show_table(table)
+        else:
+            print_table(table)
+    print("\n".join(str(path) for path in done.paths))
+
+
+def show_table(table: "Table") -> None:
+    """For people at a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for number, name in enumerate(table.header):
+        grid.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    console = Console(highlight=False)
+    console.print(grid)
+    console.print(Text(table.note, style="dim"), "")
+
+
+def print_table(table: "Table") -> None:
+    """For files and pipes: columns of equal width."""
+    rows = [table.header, *table.rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(table.header))]
+    print(f"{table.title}\n{table.note}")
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+        print("  ".join(cells).rstrip())
+    print()

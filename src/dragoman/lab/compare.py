@@ -1,0 +1,159 @@
+"""Several models on equal terms: the same data, tokenizer, batches, seed and budget; then the same test set.
+
+    <out>/compare.json        what all models share, and what may not change
+    <out>/<model>/run/        a training run like any other, with its model
+    <out>/<model>/*.json      how it was trained and what was measured, with what that depends on
+    <out>/report.*, plots/    the outcome
+
+A generator of events, like a training run. Whatever is done is kept: killed anywhere, the same call goes on.
+"""
+
+from collections.abc import Generator, Iterator
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+import dragoman
+from dragoman.errors import DataError, MachineError
+from dragoman.evaluation.significance import paired_bootstrap
+from dragoman.jobs.machine import use_threads
+from dragoman.jobs.start import refuse_unknown_settings
+from dragoman.jobs.train import Notice
+from dragoman.lab.asked import Asked, refuse_another
+from dragoman.lab.held_out import Sentences, describe_test, read_test
+from dragoman.lab.measure import measure
+from dragoman.lab.memory import hash_of_model, keep, recall
+from dragoman.lab.names import TASK, Named, read_names
+from dragoman.lab.results import Compared, Measured, Neighbours, Report
+from dragoman.lab.stage import Stage
+from dragoman.lab.train import Told, request_for, train_model
+from dragoman.runs.files import MANIFEST, sha256, write_file
+from dragoman.runs.lock import only_writer
+from dragoman.runs.record import read_toml
+from dragoman.text.corpus import check_alignment
+
+
+class Done(NamedTuple):
+    report: Report
+    paths: list[Path]  # of report.md, report.json and report.html
+
+
+def compare(asked: Asked, *, threads: int | None = None) -> Iterator[Told | Done]:
+    """Every mistake is found before anything is trained; the last event holds the report."""
+    refuse_missing_matplotlib()
+    from dragoman.lab.report import write_report  # it draws
+
+    use_threads(threads)
+    models = read_names(asked.models)
+    for model in models:
+        refuse_unknown_settings(request_for(asked, model, asked.folder), TASK)
+    for files in (asked.corpora, *([asked.valid] if asked.valid else [])):
+        check_alignment(asked.find(files))
+    test = read_test(asked)
+    with only_writer(asked.folder):
+        refuse_another(asked)
+        described = describe_test(asked, test)
+        if described.leak:
+            yield Notice(described.leak)
+        compared: list[Compared] = []
+        for model in models:
+            stage = stage_of(asked, model, len(models), compared)
+            compared.append((yield from compare_one(asked, model, stage, test, threads)))
+            shared = what_is_shared(asked, compared)
+        report = Report(
+            dragoman=dragoman.__version__,
+            corpora=asked.corpora,
+            budget=asked.budget,
+            seed=asked.seed,
+            tokenizer=shared["tokenizer"],
+            tokens_per_step=shared["tokens_per_step"],
+            test=described,
+            models=compared,
+            neighbours=[compare_two(asked, a, b, test) for a, b in pairwise(compared)],
+        )
+        yield Done(report, write_report(asked.folder, report))
+
+
+def refuse_missing_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise MachineError(
+            "E-CMP-07", "a comparison draws plots with matplotlib, which is missing: pip install 'dragoman[plot]'"
+        )
+
+
+# ── one model ─────────────────────────────────────────────────────────────────────────────
+
+
+def compare_one(
+    asked: Asked, model: Named, stage: Stage, test: Sentences, threads: int | None
+) -> Generator[Told, None, Compared]:
+    """Train at every rate, choose the best on the validation data, measure that one on the test set."""
+    runs = yield from train_model(asked, model, stage, threads)
+    best = min(runs, key=lambda run: run.validation_nats)
+    last = stage._replace(doing="measuring", number=stage.number + len(runs) - 1)
+    measured = yield from measure_once(asked.folder / best.run, test, last)
+    settings = read_toml(asked.folder / best.run / "run.toml")["model"]
+    return Compared(model.name, model.family, settings, best, runs, measured)
+
+
+def stage_of(asked: Asked, model: Named, models: int, before: list[Compared]) -> Stage:
+    first = 1 + len(before) * asked.rates
+    return Stage(model.name, "training", first, models * asked.rates, expected(asked, before))
+
+
+def expected(asked: Asked, before: list[Compared]) -> float | None:
+    if asked.minutes is not None:
+        return 60 * asked.minutes
+    known = [60 * run.minutes for one in before for run in one.rates]
+    return mean(known) if known else None
+
+
+def measure_once(run: Path, test: Sentences, stage: Stage) -> Generator[Told, None, Measured]:
+    record, depends = run.parent / "measured.json", {"model": hash_of_model(run), "test": test.sha256}
+    known = recall(record, depends, Measured)
+    if known:
+        return known
+    yield stage
+    measured = measure(run, test)
+    write_file(run.parent / "translations.txt", "".join(f"{output}\n" for output in measured.outputs))
+    keep(record, depends, measured)
+    return measured
+
+
+# ── several ───────────────────────────────────────────────────────────────────────────────
+
+
+def compare_two(asked: Asked, first: Compared, second: Compared, test: Sentences) -> Neighbours:
+    """Is the second model another than the one before it, or only luckier?"""
+    runs = [asked.folder / one.trained.run for one in (first, second)]
+    record = runs[1].parent / "significance.json"
+    depends = {"first": first.name, "models": [hash_of_model(run) for run in runs], "test": test.sha256}
+    known = recall(record, depends, Neighbours)
+    if known:
+        return known
+    references = [pair.target for pair in test.pairs]
+    tests = paired_bootstrap(first.measured.outputs, second.measured.outputs, references)
+    neighbours = Neighbours(first.name, second.name, tests)
+    keep(record, depends, neighbours)
+    return neighbours
+
+
+def what_is_shared(asked: Asked, models: list[Compared]) -> dict[str, Any]:
+    """The tokenizer and the size of a batch, which make the batches together with data and seed; refused if unequal."""
+    found = []
+    for one in models:
+        run = asked.folder / one.trained.run
+        training = read_toml(run / "run.toml")["training"]
+        batches = {key: training[key] for key in ("tokens_per_step", "accumulate")}
+        found.append({"tokenizer": sha256(run / "tokenizer" / MANIFEST), **batches})
+    for one, shared in zip(models, found, strict=True):
+        differing = [key for key in shared if shared[key] != found[0][key]]
+        if differing:
+            raise DataError(
+                "E-CMP-05",
+                f"{models[0].name} and {one.name} do not share their {', '.join(differing)}: they were not trained on "
+                "equal terms; were they trained by different versions? Choose another --out",
+            )
+    return found[0]

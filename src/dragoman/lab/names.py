@@ -1,0 +1,87 @@
+"""A model by its name: a family, parts of it, settings of it.
+
+rnn                     a recurrent encoder-decoder as its family makes it: without attention
+rnn+additive+gru        … that looks at the source, with other cells
+rnn+dot:width=256       … with a setting; further ones follow after further colons
+transformer+small       a preset
+"""
+
+import re
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from dragoman.config import Settings, nearest
+from dragoman.errors import UsageError
+from dragoman.models import find_family
+
+TASK = "translate"
+PARTS: dict[str, dict[str, tuple[str, Any]]] = {  # family -> part -> the setting that it stands for
+    "rnn": {
+        **{cell: ("cell", cell) for cell in ("rnn", "gru", "lstm")},
+        **{kind: ("attention", kind) for kind in ("none", "additive", "dot", "bilinear", "low-rank", "scaled")},
+        "one-way": ("two_way", False),
+        "two-way": ("two_way", True),
+        "input-feeding": ("input_feeding", True),
+    },
+}
+
+
+class Named(NamedTuple):
+    name: str
+    family: str
+    preset: str
+    settings: dict[str, Any]
+
+    @property
+    def folder(self) -> str:
+        """The name without what a path should not hold."""
+        return re.sub(r"[^\w.+=-]", "_", self.name)
+
+    def config(self) -> Settings:
+        """The model's settings as far as its name tells them; a wrong one is refused."""
+        sizes = {"source_vocabulary": 8, "target_vocabulary": 8}
+        return find_family(TASK, self.family).config.read({**sizes, **self.settings}, section="model")
+
+
+def read_names(text: str) -> list[Named]:
+    """All models of a list with commas, each of them once."""
+    models = [read_name(name.strip()) for name in text.split(",") if name.strip()]
+    if not models:
+        raise UsageError("E-CMP-03", f"--models {text!r} names no model; give some, such as rnn+dot,transformer")
+    for one, other in combinations(models, 2):
+        if (one.family, one.preset, one.config()) == (other.family, other.preset, other.config()):
+            twice = f"{one.name} is named twice" if one.name == other.name else f"{one.name} and {other.name} are equal"
+            raise UsageError("E-CMP-03", f"--models: {twice}; name each model once")
+    return models
+
+
+def read_name(name: str) -> Named:
+    whole, *extra = name.split(":")
+    family, *parts = whole.split("+")
+    presets = {preset: ("preset", preset) for preset in find_family(TASK, family).presets}
+    known = {**PARTS.get(family, {}), **presets}
+    unknown = [part for part in parts if part not in known]
+    if unknown:
+        hint = nearest(unknown[0], list(known))
+        raise UsageError("E-CMP-02", f"{name}: the family {family} has no part {unknown[0]!r}; {hint}")
+    settings = once(name, [known[part] for part in parts] + [read_setting(name, item) for item in extra])
+    model = Named(name, family, settings.pop("preset", ""), settings)
+    model.config()
+    return model
+
+
+def read_setting(name: str, item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise UsageError("E-CMP-02", f"{name}: {item!r} is no setting; write {name.partition(':')[0]}:key=value")
+    return key, value
+
+
+def once(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The pairs as settings; a second value for one of them is a mistake and not a correction."""
+    settings: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in settings:
+            raise UsageError("E-CMP-02", f"{name} sets {key} to both {settings[key]} and {value}; choose one")
+        settings[key] = value
+    return settings
