@@ -167,9 +167,9 @@ def is_worth_it(config: Any, tokens: int, work: float) -> bool:
 
 
 def dropout_for(config: Any, tokens: int, work: float) -> float:
-    """0.1 for a few epochs, up to 0.3 for many."""
+    """None for up to four epochs, 0.07 for eight, 0.14 for sixteen, up to 0.3: what is seen seldom is not overlearned."""
     epochs = work / work_per_token(config) / tokens
-    return round(min(0.3, max(0.05, 0.05 + 0.05 * math.log2(max(1.0, epochs)))), 2)
+    return round(min(0.3, max(0.0, 0.07 * math.log2(max(1.0, epochs / 4)))), 2)
 
 
 def refuse_short_positions(config: Any, prepared: Prepared) -> None:
