@@ -167,7 +167,8 @@ def is_worth_it(config: Any, tokens: int, work: float) -> bool:
 
 
 def dropout_for(config: Any, tokens: int, work: float) -> float:
-    """None for up to four epochs, 0.07 for eight, 0.14 for sixteen, up to 0.3: what is seen seldom is not overlearned."""
+    """None for up to four epochs, 0.07 for eight, 0.14 for sixteen, up to 0.3: what is seen seldom is not learned by
+    heart."""
     epochs = work / work_per_token(config) / tokens
     return round(min(0.3, max(0.0, 0.07 * math.log2(max(1.0, epochs / 4)))), 2)
 

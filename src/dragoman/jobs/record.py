@@ -12,6 +12,7 @@ from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Sources
 from dragoman.jobs.train import Run
+from dragoman.models import task_and_family_of
 from dragoman.text.corpus import fingerprint
 
 
@@ -41,7 +42,7 @@ def record(request: Request, sources: Sources, run: Run, timing: Timing, minutes
             "machine": platform.machine(),
             "threads": torch.get_num_threads(),
             "task": run.task.name,
-            "family": request.family,
+            "family": task_and_family_of(config)[1],
         },
         "asked": request.with_whole_paths().model_dump(),
         "plan": {"minutes": minutes, **run.task.record()},
@@ -67,17 +68,21 @@ def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None
             )
 
 
-def describe(request: Request, run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[str, str]]:
+def describe(run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[str, str]]:
     """The plan in the words of a person who made it."""
     t = run.training
     config: Any = run.model.config
+    family = task_and_family_of(config)[1]
     size = sum(parameter.numel() for parameter in run.model.parameters())
     validations = -(-t.steps // t.validate_every)
     minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
     epochs = t.steps * t.accumulate / len(run.order)
     return [
         *run.task.describe(),
-        ("model", f"{request.family}, {config.shape()}: {size / 1e6:.1f} M parameters, dropout {config.dropout:g}"),
+        (
+            "model",
+            f"{family}, {config.shape()}: {size / 1e6:.1f} M parameters, dropout {config.dropout:g}",
+        ),
         ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
         (
             "steps",

@@ -54,6 +54,8 @@ class Request(Settings):
     def parts_fit_together(self) -> "Request":
         for section in self.settings:
             refuse_unknown_section(section)
+        if self.minutes and self.epochs:
+            raise UsageError("E-USE-13", "--minutes and --epochs were both given; give one of them")
         if self.start_from and (self.preset or self.asked("model") or self.asked("tokenizer")):
             raise UsageError(
                 "E-USE-10",

@@ -20,7 +20,7 @@ import torch
 
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
-from dragoman.errors import UsageError
+from dragoman.errors import DataError, UsageError
 from dragoman.jobs import plan, translating, writing
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.prepare import DataConfig
@@ -110,12 +110,12 @@ def begin(
     folder: Path, named: Path, request: Request, sources: Sources, began: float
 ) -> Generator[Event | Planned, None, Run]:
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
-    saved = open_model(Path(request.start_from)) if request.start_from else None
+    saved = open_saved(request)
     said: list[str] = []
     task = prepare_task(folder, request, sources, saved, said.append)
     yield from (Notice(sentence) for sentence in said)
 
-    minutes = request.minutes or plan.minutes_for(task.size if task.name == "translate" else task.size // 20)
+    minutes = request.minutes or task.usual_minutes()
     work = plan.measure_machine() * 60 * minutes
     config = saved_config(saved) or task.plan_model(request, work)
     task.plan_use(config, request)
@@ -130,7 +130,7 @@ def begin(
     if saved:
         load_weights(run.model, weights_of(saved.model), folder)
     refuse_full_disk(named, disk_needed(run))
-    yield Planned(describe(request, run, named, timing, time.monotonic() - began))
+    yield Planned(describe(run, named, timing, time.monotonic() - began))
     run.progress.steps = training.steps
     run.save()  # from here on a kill costs nothing
     write_toml(folder / "run.toml", record(request, sources, run, timing, minutes))
@@ -151,10 +151,13 @@ def fit_training(
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
     steps = int((seconds - (validations + 1) * timing.validation) / timing.step)
     if epochs:
-        known = TrainingConfig.read(asked, section="training")
-        steps = round(epochs * len(task.order(known, 0)) / known.accumulate)
+        steps = steps_for(epochs, task, TrainingConfig.read(asked, section="training"))
     steps = TrainingConfig.read({"steps": asked.get("steps", max(1, steps))}, section="training").steps
     return plan.plan_training(config, asked, steps, validations, fine_tuning=fine_tuning)
+
+
+def steps_for(epochs: float, task: Task, training: TrainingConfig) -> int:
+    return max(1, round(epochs * len(task.order(training, 0)) / training.accumulate))
 
 
 def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], seed: int, seconds: float) -> Timing:
@@ -183,6 +186,18 @@ def time_validation(run: Run) -> float:
     return time.monotonic() - start
 
 
+def open_saved(request: Request) -> SavedModel | None:
+    """The model to start from, if one was named; it must have learned the same task."""
+    if not request.start_from:
+        return None
+    saved = open_model(Path(request.start_from))
+    if saved.task != task_of(request):
+        raise DataError(
+            "E-RUN-10", f"{request.start_from} learned to {saved.task}, and this run is to {task_of(request)}"
+        )
+    return saved
+
+
 def saved_config(saved: SavedModel | None) -> Any:
     return saved.model.config if saved else None
 
@@ -204,19 +219,27 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
     refuse_changed_files(recorded["files"], folder)
     if recorded["run"]["torch"] != torch.__version__ or recorded["run"]["threads"] != torch.get_num_threads():
         yield Notice("torch or the number of threads is another than before: the last digits may differ")
-    training = TrainingConfig.read(recorded["training"], section="training").changed(
-        request.asked("training"), section="training"
-    )
-    made, timing = recorded["plan"], recorded["timing"]
-    if request.minutes and request.minutes > made["minutes"] and "steps" not in request.asked("training"):
-        more = int(60 * (request.minutes - made["minutes"]) / timing["step"])
-        training = training.changed({"steps": training.steps + more}, section="training")
-        made["minutes"] = request.minutes
+    name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
+    task = reopen_task(folder, name, recorded)
+    training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     if training.model_dump() != recorded["training"]:
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
-    task, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
-    config = find_family(task, family).config.read(recorded["model"], section="model")
-    return Run(folder, reopen_task(folder, task, recorded), training, build_model(config, before.seed), before.seed)
+    config = find_family(name, family).config.read(recorded["model"], section="model")
+    return Run(folder, task, training, build_model(config, before.seed), before.seed)
+
+
+def lengthen(training: TrainingConfig, request: Request, recorded: dict[str, Any], task: Task) -> TrainingConfig:
+    """The settings it had, with more steps if more were asked for: outright, by minutes, or by epochs."""
+    training = training.changed(request.asked("training"), section="training")
+    made, steps = recorded["plan"], training.steps
+    if "steps" in request.asked("training"):
+        return training
+    if request.minutes and request.minutes > made["minutes"]:
+        steps += int(60 * (request.minutes - made["minutes"]) / recorded["timing"]["step"])
+        made["minutes"] = request.minutes
+    if request.epochs:
+        steps = max(steps, steps_for(request.epochs, task, training))
+    return training.changed({"steps": steps}, section="training")
 
 
 def set_aside(folder: Path) -> Iterator[Event]:

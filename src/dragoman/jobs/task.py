@@ -69,9 +69,8 @@ class Task(Protocol):
 
     @property
     def tokenizers(self) -> Tokenizers: ...
-    @property
-    def size(self) -> int:
-        """Pairs, or tokens of a text, that there are to learn from."""
+    def usual_minutes(self) -> float:
+        """How long to train where nobody said."""
         ...
 
     def plan_model(self, request: Request, work: float) -> Settings: ...

@@ -253,8 +253,7 @@ def validate(run: Run) -> Validation:
 
 def flat(validation: Validation) -> dict[str, Any]:
     """Its values by name, each score under its own."""
-    values = validation._asdict()
-    return {**values, **values.pop("scores")}
+    return {**{name: value for name, value in validation._asdict().items() if name != "scores"}, **validation.scores}
 
 
 # ── the end ───────────────────────────────────────────────────────────────────────────────

@@ -89,11 +89,10 @@ class Translating:
     def tokenizers(self) -> Tokenizers:
         return self.prepared.tokenizers
 
-    @property
-    def size(self) -> int:
-        return len(self.prepared.train)
-
     # ── plan ──
+
+    def usual_minutes(self) -> float:
+        return plan.minutes_for(len(self.prepared.train))
 
     def plan_model(self, request: Request, work: float) -> Settings:
         tokenizers = self.tokenizers

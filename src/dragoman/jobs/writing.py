@@ -100,11 +100,10 @@ class Writing:
         task.about = {}
         return task
 
-    @property
-    def size(self) -> int:
-        return len(self.train)
-
     # ── plan ──
+
+    def usual_minutes(self) -> float:
+        return plan.minutes_for(len(self.train) // 20)  # tokens that a sentence pair would have
 
     def plan_model(self, request: Request, work: float) -> Settings:
         fixed = {"vocabulary": len(self.tokenizers.target)}
