@@ -38,7 +38,7 @@ def corpus(part: str, options: argparse.Namespace) -> list[Path]:
     files = [DATA / "multi30k" / f"{PARTS[part]}.{language}.gz" for language in ("de", "en")]
     if not options.joined:
         return files
-    sides = [gzip.decompress(file.read_bytes()).decode().splitlines() for file in files]
+    sides = [gzip.decompress(file.read_bytes()).decode().removesuffix("\n").split("\n") for file in files]
     groups = group(len(sides[0]), Random(part))
     made = []
     options.keep.mkdir(parents=True, exist_ok=True)

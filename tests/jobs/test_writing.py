@@ -14,6 +14,7 @@ from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Report, Validation
 from dragoman.runs.model import read_tensors
+from dragoman.text.tokenizer import open_tokenizers
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\n\na bird sang to the cat.\n" * 60
 SMALL = {
@@ -88,6 +89,7 @@ def test_it_writes_what_it_was_asked_to(trained):
 def test_perplexity_is_that_of_the_probabilities_one_by_one(trained):
     writer = dragoman.load(trained[0])
     lines = ["the cat sat", "", "on the log."]
+    lines *= 30  # several windows: the state must go on from one to the next
     found = perplexity(writer.model, writer.tokenizer, lines)
     end = writer.tokenizer.special.end
     ids = [end]
@@ -96,7 +98,7 @@ def test_perplexity_is_that_of_the_probabilities_one_by_one(trained):
     log_p = writer.model(torch.tensor([ids[:-1]])).log_softmax(-1)[0]
     nats = -sum(log_p[t, ids[t + 1]].item() for t in range(len(ids) - 1)) / (len(ids) - 1)
     assert found.nats_per_token == pytest.approx(nats, rel=1e-5)
-    assert (found.tokens, found.characters) == (len(ids) - 1, sum(map(len, lines)) + 3)
+    assert (found.tokens, found.characters) == (len(ids) - 1, sum(map(len, lines)) + len(lines))
     assert found.per_token == pytest.approx(math.exp(nats), rel=1e-5)
 
 
@@ -120,10 +122,55 @@ def test_mistakes_are_one_sentence(trained, text, tmp_path, capsys):
     empty = tmp_path / "empty.txt"
     empty.write_text("")
     assert main(["train", str(empty), "--family", "rnn", "--out", str(tmp_path / "x")]) == 3
-    assert "nothing to learn from" in capsys.readouterr().err
+    assert "0 tokens to learn from" in capsys.readouterr().err
+    assert main(["train", str(text), "--valid", str(empty), "--steps", "2", "--out", str(tmp_path / "v")]) == 3
+    assert "0 to validate with" in capsys.readouterr().err
     assert main(["score", str(trained[0]), str(empty)]) == 3
     with pytest.raises(UsageError, match="learns to translate, not to write"):
-        list(start(Request(corpora=[str(text)], task="write", out=str(tmp_path / "y")), threads=1))
+        list(start(Request(corpora=[str(text)], task="write", family="transformer", out=str(tmp_path / "y"))))
+    assert main(["generate", str(trained[0]), "--prompt", "\udcff"]) == 2
+    assert main(["generate", str(trained[0]), "--prompt", "the Ω"]) == 3
+    said = capsys.readouterr()
+    assert "'Ω'" in said.err
+    assert said.out == ""
+    assert main(["generate", str(trained[0]), "--temperature", "inf"]) == 2
+    assert main(["generate", str(trained[0]), "--temperature", "1e-40", "--seed", "9" * 30, "--tokens", "3"]) == 0
+    both = ["train", str(text), "--epochs", "1", "--minutes", "1"]
+    assert main(both) == 2
+    assert "--minutes and --epochs" in capsys.readouterr().err
+
+
+def test_more_epochs_may_be_asked_for_later(text, tmp_path):
+    settings = {**SMALL, "training": {"tokens_per_step": 128, "window": 16}}
+    for epochs in (0.5, 1.0):
+        request = Request(corpora=[str(text)], out=str(tmp_path / "run"), epochs=epochs, settings=settings)
+        events = list(start(request, threads=1))
+        [planned] = {event.steps for event in events if isinstance(event, Report)}
+        assert isinstance(events[-1], Finished)
+        assert events[-1].step == planned
+        assert [e.epoch for e in events if isinstance(e, Report)][-1] == pytest.approx(epochs, abs=0.05)
+
+
+def test_a_run_may_start_from_a_model_of_its_own_task_and_family(text, trained, tmp_path):
+    training = {"training": {"steps": 4, "tokens_per_step": 128, "window": 16}}
+    made = {"corpora": [str(text)], "start_from": str(trained[0]), "settings": training}
+    events = list(start(Request(**made, out=str(tmp_path / "more")), threads=1))
+    assert isinstance(events[-1], Finished)
+    assert next(e for e in events if isinstance(e, Validation)).nats_per_token < 2.6  # it knows the text already
+    for other in ({"family": "transformer"}, {"task": "translate"}):
+        with pytest.raises(UsageError, match="leave out --task and --family"):
+            list(start(Request(**made, **other, out=str(tmp_path / "other")), threads=1))
+
+
+def test_white_space_comes_back(tmp_path):
+    poem = ["def f(x):", "    return x  # twice", "", "\treturn  2 "] * 40
+    (tmp_path / "code.txt").write_text("\n".join(poem) + "\n")
+    for kind in ("unigram", "bpe", "characters"):
+        tokenizer = {"kind": kind, "vocabulary": 60}
+        request = request_for(tmp_path / "code.txt", tmp_path / kind, tokenizer=tokenizer)
+        next(e for e in start(request, threads=1) if isinstance(e, Report))
+        found = open_tokenizers(tmp_path / kind / "tokenizer").target
+        assert [found.decode(ids) for ids in found.encode(poem)] == poem
 
 
 @pytest.mark.parametrize("kind", ["unigram", "words"])

@@ -21,6 +21,13 @@ def test_a_list_keeps_its_order_and_forgives_spaces():
     assert [model.name for model in read_names("transformer+tiny, transformer,")] == ["transformer+tiny", "transformer"]
 
 
+@pytest.mark.parametrize(
+    "names", ["transformer,transformer:width=512", "rnn,rnn:dropout=0.2", "transformer+tiny,transformer+tiny:width=512"]
+)
+def test_what_a_plan_would_choose_is_not_what_a_name_says(names):
+    assert len(read_names(names)) == 2
+
+
 def test_a_folder_holds_nothing_that_a_path_should_not():
     assert read_name("transformer+tiny:width=64").folder == "transformer+tiny_width=64"
     assert "/" not in read_name("transformer")._replace(name="x:y=../../z").folder
@@ -36,7 +43,8 @@ MISTAKES = {
     "transformer:width=wide": "model.width = 'wide' cannot be",
     "transformer:width=8:width=9": "sets width to both 8 and 9",
     "transformer,transformer": "transformer is named twice; name each model once",
-    "transformer,transformer:width=512": "transformer and transformer:width=512 are equal",
+    "rnn+tiny,rnn+tiny:width=128": "rnn+tiny and rnn+tiny:width=128 are equal",
+    "rnn,rnn+none": "rnn and rnn+none are equal",
     " , ": "names no model; give some, such as",
 }
 

@@ -207,6 +207,6 @@ def test_settings_that_do_not_fit_together_are_refused(settings, said):
 def test_the_work_of_a_token_is_what_its_matrices_hold(cell, attention):
     config = RnnConfig(source_vocabulary=50, target_vocabulary=50, cell=cell, attention=attention, width=16, layers=2)
     model = Rnn(config)
-    parts = [model.encoder, model.decoder, model.to_readout, model.scores]
-    matrices = sum(p.numel() for part in parts for p in part.parameters() if p.ndim == 2)
+    parts = [model.encoder, model.decoder, model.to_readout, model.scores, model.source_attention]
+    matrices = sum(p.numel() for part in parts if part is not None for p in part.parameters() if p.ndim == 2)
     assert config.products_per_token() == matrices

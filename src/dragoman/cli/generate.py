@@ -46,6 +46,10 @@ def generate(
     """
     from dragoman.errors import UsageError
 
+    try:
+        prompt.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError("E-USE-12", f"the prompt {prompt!r} is not UTF-8; write it in UTF-8") from None
     if tokens < 1:
         raise UsageError("E-USE-12", f"--tokens {tokens} asks for nothing; give 1 or more")
     from dragoman.decoding.generate import load_writer
@@ -60,6 +64,7 @@ def generate(
         text = writer.generate(prompt, tokens=tokens, sampling=sampling)
         print(json_module.dumps({"prompt": prompt, "text": text, "seed": seed}, ensure_ascii=False))
         return 0
+    writer.read(prompt)  # what is wrong with it is said before it is printed
     sys.stdout.write(prompt)
     for part in writer.stream(prompt, tokens=tokens, sampling=sampling):
         sys.stdout.write(part)

@@ -96,7 +96,8 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
     if json:
         print(json_module.dumps({**found._asdict(), "perplexity": per_token, "bits_per_character": bits}))
     else:
-        print(f"{found.tokens:,} tokens, {found.characters:,} characters")
+        unknown = f", {found.unknown:,} tokens unknown to the model" if found.unknown else ""
+        print(f"{found.tokens:,} tokens, {found.characters:,} characters{unknown}")
         print(f"perplexity {per_token:.4g} a token   {found.nats_per_token:.4f} nats   {bits:.3f} bits a character")
     return 0
 

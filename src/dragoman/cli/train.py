@@ -12,7 +12,7 @@ def train(
     *corpora: Annotated[str, Parameter(help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or a text")],
     valid: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     task: str = "",
-    family: str = "transformer",
+    family: str = "",
     preset: str = "",
     config: Path | None = None,
     set: Annotated[list[str] | None, Parameter(negative="")] = None,
@@ -42,8 +42,8 @@ def train(
     task
         What to learn: translate (two files, or pairs) or write (a text); else told from the files.
     family
-        Which kind of model: transformer, or rnn. An rnn's model.cell is rnn, gru or lstm; its model.attention none,
-        additive, dot, bilinear, low-rank or scaled.
+        Which kind of model: transformer (usual for pairs) or rnn (usual for a text). An rnn's model.cell is rnn, gru or
+        lstm; its model.attention none, additive, dot, bilinear, low-rank or scaled.
     preset
         A fixed size: tiny, small, or base (the paper's). Else the size is chosen from the corpus and the time.
     config
@@ -81,7 +81,8 @@ def train(
     """
     from dragoman.errors import MachineError
     from dragoman.jobs.request import Request, gather_settings
-    from dragoman.text.corpus import find_corpus
+    from dragoman.text.corpus import find_corpus, is_lone_text
+    from dragoman.text.reading import refuse_missing
 
     if device != "cpu":
         raise MachineError("E-ENV-01", f"the device {device} cannot be used yet; leave out --device to use the CPU")
@@ -97,8 +98,11 @@ def train(
         },
         section="train",
     )  # fmt: skip
-    if request.family == "transformer":
-        find_corpus(corpora, encoding=encoding)  # a missing file is said before torch is imported
+    if task == "write" or is_lone_text(corpora):  # a missing file is said before torch is imported
+        for path in corpora:
+            refuse_missing(Path(path))
+    else:
+        find_corpus(corpora, encoding=encoding)
 
     from dragoman.cli.display import show
     from dragoman.jobs.start import start

@@ -9,5 +9,6 @@ from dragoman.runs.model import open_model
 
 def load(path: str | Path) -> Translator | TextWriter:
     saved = open_model(Path(path))
-    kind = TextWriter if saved.task == "write" else Translator
-    return kind(saved.model, saved.tokenizers, saved.about)
+    if saved.task == "write":
+        return TextWriter(saved.model, saved.tokenizers)
+    return Translator(saved.model, saved.tokenizers, saved.about)

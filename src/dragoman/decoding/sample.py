@@ -14,7 +14,9 @@ from dragoman.text.special import SpecialIds
 
 
 class SampleConfig(Settings):
-    temperature: float = Field(1.0, gt=0, description="below 1 prefers likely tokens, above 1 evens them out")
+    temperature: float = Field(
+        1.0, gt=0, allow_inf_nan=False, description="below 1 prefers likely tokens, above 1 evens them out"
+    )
     top_k: int = Field(0, ge=0, description="draw from this many likeliest tokens; 0: from all")
     top_p: float = Field(1.0, gt=0, le=1, description="draw from the fewest tokens that have this much probability")
     seed: int = Field(0, ge=0, description="the same seed draws the same text")

@@ -163,7 +163,10 @@ def load(path: str | Path) -> Translator:
     """The translator in a run's folder, or in a model's."""
     saved = open_model(Path(path))
     if saved.task != "translate":
-        raise DataError("E-RUN-10", f"{path} holds a model that learned to {saved.task}, not to translate")
+        raise DataError(
+            "E-RUN-10",
+            f"{path} holds a model that learned to {saved.task}, not to translate; dragoman generate writes with it",
+        )
     return Translator(saved.model, saved.tokenizers, saved.about)
 
 

@@ -1,7 +1,8 @@
 """Is the difference between two systems more than luck of the test set? Paired bootstrap, by sacreBLEU's own test.
 
 Both systems are scored on the same thousand resamples of the test set; p is how often chance alone makes a difference
-as large as the one that was found (Koehn 2004).
+as large as the one that was found, in the same direction: one-sided, as sacreBLEU has it (Koehn 2004). It speaks of
+the sentences that were drawn, not of the seed: another run of the same model is not in it.
 """
 
 from collections.abc import Sequence

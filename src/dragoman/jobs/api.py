@@ -14,7 +14,7 @@ def train(
     valid: str | Path | Sequence[str | Path] = (),
     out: str | Path = "",
     task: str = "",
-    family: str = "transformer",
+    family: str = "",
     preset: str = "",
     minutes: float | None = None,
     epochs: float | None = None,

@@ -12,8 +12,8 @@ Whatever was asked for is taken as it is; only the rest is chosen.
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -47,13 +47,13 @@ def plan_tokenizer(survey: Survey, asked: Mapping[str, Any]) -> TokenizerConfig:
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
 
-def plan_writing_tokenizer(lines: Iterable[str], asked: Mapping[str, Any]) -> TokenizerConfig:
+def plan_writing_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerConfig:
     """A token for every 200 characters of the text, up to 16,000; below 1,000 of them the letters themselves."""
-    letters = sum(len(line) + 1 for line in lines)
-    vocabulary = 100 * round(min(16_000, letters / 200) / 100)
+    vocabulary = 100 * round(min(16_000, characters / 200) / 100)
     chosen: dict[str, Any] = {
         "kind": "unigram" if vocabulary >= 1000 else "characters",
         "vocabulary": vocabulary or 100,
+        "keep_spaces": True,
     }
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
@@ -133,14 +133,21 @@ def minutes_for(pairs: int) -> float:
     return 20 * (pairs / 30_000) ** 0.5
 
 
-def plan_model(
-    task_and_family: tuple[str, str], fixed: Mapping[str, Any], request: Request, tokens: int, work: float
-) -> Any:
-    """The settings of a model that `work` multiplications can train on a corpus of so many tokens.
+class Budget(NamedTuple):
+    """What there is to train with."""
 
-    `fixed` follows from the tokenizers.
-    """
-    family, asked = find_family(*task_and_family), request.asked("model")
+    tokens: int  # in the corpus
+    work: float  # multiplications and additions that the time allows
+    epochs: float | None = None  # where they were asked for, they count and not the time
+
+    def seen(self, config: Any) -> float:
+        """Tokens that this model will see."""
+        return self.epochs * self.tokens if self.epochs else self.work / work_per_token(config)
+
+
+def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Budget) -> Any:
+    """The settings of a model that the budget can train. `fixed` follows from the tokenizers."""
+    family, asked = find_family(task, request.family), request.asked("model")
     sizes = {name for name in fixed if name.endswith("vocabulary")} & asked.keys()
     if sizes:
         raise UsageError("E-SET-01", f"model.{min(sizes)} follows from the tokenizer; set tokenizer.vocabulary instead")
@@ -151,25 +158,24 @@ def plan_model(
     if request.preset:
         preset = family.presets[request.preset]
         config = family.config.read({**fixed, **preset}, section="model")
-        chosen: dict[str, Any] = {"dropout": dropout_for(config, tokens, work), **preset}
+        chosen: dict[str, Any] = {"dropout": dropout_for(config, budget), **preset}
     else:
-        candidates = [family.config.read({**size, **shaping}, section="model") for size in SIZES[task_and_family[1]]]
-        config = next((c for c in reversed(candidates) if is_worth_it(c, tokens, work)), candidates[0])
-        chosen = {**config.model_dump(), "dropout": dropout_for(config, tokens, work)}
+        candidates = [family.config.read({**size, **shaping}, section="model") for size in SIZES[request.family]]
+        config = next((c for c in reversed(candidates) if is_worth_it(c, budget)), candidates[0])
+        chosen = {**config.model_dump(), "dropout": dropout_for(config, budget)}
     return family.config.read({**chosen, **fixed, **asked}, section="model")
 
 
-def is_worth_it(config: Any, tokens: int, work: float) -> bool:
+def is_worth_it(config: Any, budget: Budget) -> bool:
     """Enough tokens can be seen for each parameter that learns, and the corpus can fill it."""
     used = config.products_per_token()
-    seen = work / work_per_token(config)
-    return seen >= TOKENS_PER_PARAMETER * used and used <= PARAMETERS_PER_TOKEN * tokens
+    return budget.seen(config) >= TOKENS_PER_PARAMETER * used and used <= PARAMETERS_PER_TOKEN * budget.tokens
 
 
-def dropout_for(config: Any, tokens: int, work: float) -> float:
+def dropout_for(config: Any, budget: Budget) -> float:
     """None for up to four epochs, 0.07 for eight, 0.14 for sixteen, up to 0.3: what is seen seldom is not learned by
     heart."""
-    epochs = work / work_per_token(config) / tokens
+    epochs = budget.seen(config) / budget.tokens
     return round(min(0.3, max(0.0, 0.07 * math.log2(max(1.0, epochs / 4)))), 2)
 
 

@@ -21,14 +21,16 @@ class Request(Settings):
     valid: list[str] = Field([], description="validation data, as one or two files; else a part is split off")
     out: str = Field("", description="the run's folder; else runs/<corpus>-<family>-<preset>")
     task: str = Field("", description="translate or write; else told from the files")
-    family: str = Field("transformer", description="which kind of model")
+    family: str = Field("", description="which kind of model; else the usual one for the task")
     preset: str = Field("", description="tiny, small or base; else the size is chosen from the corpus")
     source: str = Field("", description="the source's language, where the file names do not tell")
     target: str = Field("", description="the target's language")
     encoding: str = Field("utf-8", description="of the text files")
     start_from: str = Field("", description="a model whose weights and tokenizer to start from")
-    minutes: float | None = Field(None, gt=0, description="the whole time this command may take")
-    epochs: float | None = Field(None, gt=0, description="how often to see all of the corpus, whatever time it takes")
+    minutes: float | None = Field(None, gt=0, allow_inf_nan=False, description="the whole time this command may take")
+    epochs: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="how often to see all of the corpus, whatever time it takes"
+    )
     seed: int = Field(1, ge=0, description="decides the first weights, the batches and the dropout")
     settings: dict[str, dict[str, Any]] = Field({}, description="section -> key -> value")
 
@@ -54,8 +56,15 @@ class Request(Settings):
     def parts_fit_together(self) -> "Request":
         for section in self.settings:
             refuse_unknown_section(section)
-        if self.minutes and self.epochs:
-            raise UsageError("E-USE-13", "--minutes and --epochs were both given; give one of them")
+        given = [
+            name
+            for name, value in (
+                ("--minutes", self.minutes), ("--epochs", self.epochs), ("--steps", self.asked("training").get("steps"))
+            )
+            if value is not None
+        ]  # fmt: skip
+        if self.epochs and len(given) > 1:
+            raise UsageError("E-USE-13", f"{' and '.join(given)} were given, and each is a budget; give one of them")
         if self.start_from and (self.preset or self.asked("model") or self.asked("tokenizer")):
             raise UsageError(
                 "E-USE-10",

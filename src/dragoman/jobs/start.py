@@ -20,7 +20,7 @@ import torch
 
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
-from dragoman.errors import DataError, UsageError
+from dragoman.errors import UsageError
 from dragoman.jobs import plan, translating, writing
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.prepare import DataConfig
@@ -29,13 +29,11 @@ from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
-from dragoman.jobs.translating import Corpora, Translating
-from dragoman.jobs.writing import Texts, Writing
-from dragoman.models import FAMILIES, find_family
+from dragoman.models import FAMILIES, USUAL, find_family
 from dragoman.runs.checkpoint import save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
-from dragoman.runs.model import SavedModel, load_weights, open_model, weights_of
+from dragoman.runs.model import SavedModel, load_weights, open_model, task_and_family_at, weights_of
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.corpus import is_lone_text
 from dragoman.text.tokenizer import TokenizerConfig
@@ -45,6 +43,7 @@ from dragoman.training.settings import TrainingConfig
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
 TIMING = 0.04  # share of the time given to measuring a step, up to ten seconds
+RESERVE = 0.04  # share of the time left over: machines get slower more often than faster
 
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -72,9 +71,9 @@ def start(
     began = time.monotonic()
     keep_memory()
     use_threads(threads)
-    task = task_of(request)
-    refuse_unknown_settings(request, task)
-    sources = find_sources(request, task)
+    request = resolve(request)
+    refuse_unknown_settings(request, request.task)
+    sources = TASKS[request.task].find(request)
     folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
     if dry_run:
         with TemporaryDirectory() as scratch:
@@ -97,7 +96,7 @@ def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
     done, steps = run.progress.step, run.training.steps
     if done >= steps or run.progress.stopped:
         why = run.progress.stopped or f"all {steps:,} steps are done"
-        yield Notice(f"{run.folder} is finished ({why}); raise --steps or --minutes to go on")
+        yield Notice(f"{run.folder} is finished ({why}); raise --steps, --minutes or --epochs to go on")
     elif done:
         yield Notice(f"going on from step {done:,} of {steps:,}")
     yield from follow(run, stop)
@@ -110,9 +109,9 @@ def begin(
     folder: Path, named: Path, request: Request, sources: Sources, began: float
 ) -> Generator[Event | Planned, None, Run]:
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
-    saved = open_saved(request)
+    saved = open_model(Path(request.start_from)) if request.start_from else None
     said: list[str] = []
-    task = prepare_task(folder, request, sources, saved, said.append)
+    task = TASKS[request.task].prepare(folder, request, sources, saved, said.append)
     yield from (Notice(sentence) for sentence in said)
 
     minutes = request.minutes or task.usual_minutes()
@@ -124,7 +123,7 @@ def begin(
     timing = time_run(folder, task, config, asked, request.seed, moment)
     left = 60 * minutes - (time.monotonic() - began)
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
-    if timing.step > left and "steps" not in asked and not request.epochs:
+    if training.steps == 1 and "steps" not in asked and not request.epochs:
         yield Notice(f"preparing took all of the {minutes:g} minutes; one step is trained, so give it more")
     run = Run(folder, task, training, build_model(config, request.seed), request.seed)
     if saved:
@@ -149,7 +148,7 @@ def fit_training(
 ) -> TrainingConfig:
     """As many steps as were asked for, or as the seconds allow, less the time that validations take."""
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
-    steps = int((seconds - (validations + 1) * timing.validation) / timing.step)
+    steps = int(((1 - RESERVE) * seconds - (validations + 1) * timing.validation) / timing.step)
     if epochs:
         steps = steps_for(epochs, task, TrainingConfig.read(asked, section="training"))
     steps = TrainingConfig.read({"steps": asked.get("steps", max(1, steps))}, section="training").steps
@@ -171,7 +170,7 @@ def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], 
         next(steps)
         times.append(time.monotonic())
     took = sorted(b - a for a, b in pairwise(times))
-    usual = took[: max(1, round(0.9 * len(took)))]  # a neighbour's burst should not halve the run
+    usual = took[: max(1, round(0.95 * len(took)))]  # a neighbour's burst should not halve the run
     return Timing(mean(usual), time_validation(run), peak_memory())
 
 
@@ -184,18 +183,6 @@ def time_validation(run: Run) -> float:
     with TemporaryDirectory(dir=run.folder) as scratch:
         save_checkpoint(Path(scratch), 0, run.model, run.optimizer, {})
     return time.monotonic() - start
-
-
-def open_saved(request: Request) -> SavedModel | None:
-    """The model to start from, if one was named; it must have learned the same task."""
-    if not request.start_from:
-        return None
-    saved = open_model(Path(request.start_from))
-    if saved.task != task_of(request):
-        raise DataError(
-            "E-RUN-10", f"{request.start_from} learned to {saved.task}, and this run is to {task_of(request)}"
-        )
-    return saved
 
 
 def saved_config(saved: SavedModel | None) -> Any:
@@ -214,13 +201,13 @@ def disk_needed(run: Run) -> int:
 def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Run]:
     recover_folder(folder / "model")
     recorded = read_toml(folder / "run.toml")
-    before = Request.read(recorded["asked"], section="asked")
+    name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
+    before = Request.read({**recorded["asked"], "task": name, "family": family}, section="asked")
     refuse_changes(request.lasting(), before.lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
     if recorded["run"]["torch"] != torch.__version__ or recorded["run"]["threads"] != torch.get_num_threads():
         yield Notice("torch or the number of threads is another than before: the last digits may differ")
-    name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
-    task = reopen_task(folder, name, recorded)
+    task = TASKS[name].reopen(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     if training.model_dump() != recorded["training"]:
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
@@ -231,12 +218,13 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
 def lengthen(training: TrainingConfig, request: Request, recorded: dict[str, Any], task: Task) -> TrainingConfig:
     """The settings it had, with more steps if more were asked for: outright, by minutes, or by epochs."""
     training = training.changed(request.asked("training"), section="training")
-    made, steps = recorded["plan"], training.steps
+    made, steps, step = recorded["plan"], training.steps, recorded["timing"]["step"] / 60
     if "steps" in request.asked("training"):
         return training
-    if request.minutes and request.minutes > made["minutes"]:
-        steps += int(60 * (request.minutes - made["minutes"]) / recorded["timing"]["step"])
-        made["minutes"] = request.minutes
+    before = made["minutes"] if recorded["asked"]["minutes"] else steps * step  # what it was given, or what it takes
+    if request.minutes and request.minutes > before:
+        steps += int((request.minutes - before) / step)
+        made["minutes"] = recorded["asked"]["minutes"] = request.minutes
     if request.epochs:
         steps = max(steps, steps_for(request.epochs, task, training))
     return training.changed({"steps": steps}, section="training")
@@ -257,29 +245,37 @@ def set_aside(folder: Path) -> Iterator[Event]:
 # ── tasks ─────────────────────────────────────────────────────────────────────────────────
 
 
-def task_of(request: Request) -> str:
-    """What was asked for; else a lone text is to be continued, and anything else translated."""
-    if request.task:
-        return request.task
-    fitting = [task for task, families in FAMILIES.items() if request.family in families]
-    return "write" if "write" in fitting and (is_lone_text(request.corpora) or fitting == ["write"]) else "translate"
+class Job(NamedTuple):
+    """How a task begins: its files found, then prepared in a folder, or found there."""
+
+    find: Callable[[Request], Any]  # Sources, of a kind that `prepare` knows
+    prepare: Callable[[Path, Request, Any, SavedModel | None, Callable[[str], None]], Task]
+    reopen: Callable[[Path, dict[str, Any]], Task]
+    sections: tuple[str, ...]  # of settings that it reads
 
 
-def find_sources(request: Request, task: str) -> Sources:
-    return translating.find(request) if task == "translate" else writing.find(request)
+TASKS = {
+    "translate": Job(
+        translating.find, translating.Translating.prepare, translating.Translating.reopen, tuple(SECTIONS)
+    ),
+    "write": Job(writing.find, writing.Writing.prepare, writing.Writing.reopen, ("tokenizer", "training")),
+}
 
 
-def prepare_task(
-    folder: Path, request: Request, sources: Sources, saved: SavedModel | None, notice: Callable[[str], None]
-) -> Task:
-    if isinstance(sources, Corpora):
-        return Translating.prepare(folder, request, sources, saved, notice)
-    assert isinstance(sources, Texts)
-    return Writing.prepare(folder, request, sources, saved, notice)
-
-
-def reopen_task(folder: Path, task: str, recorded: dict[str, Any]) -> Task:
-    return Translating.reopen(folder, recorded) if task == "translate" else Writing.reopen(folder, recorded)
+def resolve(request: Request) -> Request:
+    """Task and family: as asked for, as the model to start from has them, or as the files tell."""
+    known = task_and_family_at(Path(request.start_from)) if request.start_from else None
+    only = [task for task, families in FAMILIES.items() if request.family in families]
+    told = only[0] if len(only) == 1 else "write" if is_lone_text(request.corpora) else "translate"
+    task = request.task or (known[0] if known else told)
+    family = request.family or (known[1] if known else USUAL.get(task, ""))
+    if known and (task, family) != known:
+        raise UsageError(
+            "E-USE-10",
+            f"{request.start_from} is of the family {known[1]} and learned to {known[0]}, and this run is to {task} "
+            f"with the family {family}; leave out --task and --family, or --from",
+        )
+    return request.model_copy(update={"task": task, "family": family})
 
 
 def refuse_unknown_settings(request: Request, task: str) -> None:
@@ -290,6 +286,9 @@ def refuse_unknown_settings(request: Request, task: str) -> None:
     family.config.read({**needed, **request.asked("model")}, section="model")
     for section, settings in SECTIONS.items():
         settings.read(request.asked(section), section=section)
+        if request.asked(section) and section not in TASKS[task].sections:
+            unread = f"{section}.{next(iter(request.asked(section)))}"
+            raise UsageError("E-SET-06", f"{unread} is not read where the task is to {task}; leave it out")
     if request.preset and request.preset not in family.presets:
         known = nearest(request.preset, list(family.presets))
         raise UsageError("E-SET-07", f"there is no preset {request.preset!r}; {known}")

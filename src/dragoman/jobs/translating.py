@@ -102,7 +102,7 @@ class Translating:
             "tied": "all" if tokenizers.joint else "target",
         }
         target_tokens = int(self.prepared.train.about["target_tokens"]) + len(self.prepared.train)
-        config = plan.plan_model(("translate", request.family), fixed, request, target_tokens, work)
+        config = plan.plan_model(self.name, fixed, request, plan.Budget(target_tokens, work, request.epochs))
         plan.refuse_short_positions(config, self.prepared)
         return config
 

@@ -1,8 +1,8 @@
 """The task `write`: from a text to windows of it, and to how well a model foresees the text it has not read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from math import exp
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from dragoman.jobs.task import Measured, Sample
 from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.model import SavedModel
 from dragoman.text.corpus import plain_name
+from dragoman.text.index import Ids
 from dragoman.text.reading import read_lines, refuse_encoding, refuse_missing
 from dragoman.text.stream import TextStream, WindowOrder, write_stream
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, open_tokenizers
@@ -26,9 +27,9 @@ from dragoman.training.objectives import WritingLoss
 from dragoman.training.settings import TrainingConfig
 
 VALID = 0.1  # of the text, its end, held back where no validation text is given
-MOST_VALID = 20_000  # lines of it at most
-SAMPLED = 400_000  # lines that a tokenizer is learned from, at most
-SHOWN = 160  # characters of the text shown at each validation
+MEASURED = 200_000  # tokens of the validation text that are read at each validation, at most
+LEARNED_FROM = 20_000_000  # characters that a tokenizer is learned from, at most
+SHOWN = 160  # tokens written at each validation, to be looked at
 
 
 class Texts(NamedTuple):
@@ -59,9 +60,10 @@ def find(request: Request) -> Texts:
 @dataclass
 class Writing:
     tokenizers: Tokenizers
-    train: TextStream
-    valid: TextStream
-    split_off: int  # lines at the end of the text kept for validation; 0 where it has files of its own
+    train: Ids
+    valid: Ids
+    letters: float  # characters in a token, on the mean
+    split_off: bool  # whether the validation text is the end of the training text
     about: dict[str, Any]
     tokenizer_settings: dict[str, Any]
     name: str = "write"
@@ -70,35 +72,38 @@ class Writing:
     def prepare(
         cls, folder: Path, request: Request, texts: Texts, saved: SavedModel | None, notice: Notice
     ) -> "Writing":
-        count = sum(1 for _ in texts.lines(texts.train))
-        split_off = 0 if texts.valid else min(MOST_VALID, round(VALID * count))
-        if count - split_off < 1 or (not texts.valid and split_off < 1):
-            raise DataError(
-                "E-DATA-10",
-                f"{texts.name} has {count} lines; there is nothing to learn from, or nothing to validate on",
-            )
-        chosen = None if saved else plan.plan_writing_tokenizer(learned_from(texts, count), request.asked("tokenizer"))
-        tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, learned_from(texts, count - split_off))
+        characters = sum(len(line) + 1 for line in texts.lines(texts.train))
+        chosen = plan.plan_writing_tokenizer(characters, request.asked("tokenizer"))
+        kept = characters if texts.valid else round((1 - VALID) * characters)
+        tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, beginning(texts, kept))
         write_folder(folder / "tokenizer", tokenizers.save)
-        end = texts.lines(texts.valid) if texts.valid else islice(texts.lines(texts.train), count - split_off, None)
-        valid = write_stream(folder / "data" / "valid", end, tokenizers.target)
-        train = write_stream(
-            folder / "data" / "train", islice(texts.lines(texts.train), count - split_off), tokenizers.target
-        )
-        for part, stream in (("text", train), ("validation text", valid)):
-            if stream.about["unknown"] > 0.01 * len(stream):
-                share = stream.about["unknown"] / len(stream)
-                notice(f"{share:.1%} of the tokens of the {part} are unknown to the tokenizer")
-        return cls(tokenizers, train, valid, split_off, {}, chosen.model_dump() if chosen else {})
+        parts = {"train": texts.train, **({"valid": texts.valid} if texts.valid else {})}
+        for part, paths in parts.items():
+            stream = write_stream(folder / "data" / part, texts.lines(paths), tokenizers.target)
+            unknown = stream.about["unknown"] / max(1, len(stream))
+            if unknown > 0.01:
+                notice(f"{unknown:.1%} of the tokens of {texts.name} are unknown to the tokenizer")
+        return cls.open(folder, tokenizers, {} if saved else chosen.model_dump())
 
     @classmethod
     def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> "Writing":
         check_folder(folder / "tokenizer")
-        train, valid = TextStream(folder / "data" / "train"), TextStream(folder / "data" / "valid")
-        tokenizers = open_tokenizers(folder / "tokenizer")
-        task = cls(tokenizers, train, valid, recorded["plan"]["split_off"], {}, recorded["tokenizer"])
-        task.about = {}
-        return task
+        return cls.open(folder, open_tokenizers(folder / "tokenizer"), recorded["tokenizer"])
+
+    @classmethod
+    def open(cls, folder: Path, tokenizers: Tokenizers, settings: dict[str, Any]) -> "Writing":
+        stream = TextStream(folder / "data" / "train")
+        split_off = not (folder / "data" / "valid").exists()
+        cut = round((1 - VALID) * len(stream)) if split_off else len(stream)
+        valid = stream.ids[cut:] if split_off else TextStream(folder / "data" / "valid").ids
+        if cut < 2 or len(valid) < 2:
+            raise DataError(
+                "E-DATA-11",
+                f"there are {cut:,} tokens to learn from and {len(valid):,} to validate with, and two of each are the "
+                "least; give a longer text, or another to --valid",
+            )
+        letters = stream.about["characters"] / len(stream)
+        return cls(tokenizers, stream.ids[:cut], valid, letters, split_off, {}, settings)
 
     # ── plan ──
 
@@ -107,7 +112,7 @@ class Writing:
 
     def plan_model(self, request: Request, work: float) -> Settings:
         fixed = {"vocabulary": len(self.tokenizers.target)}
-        return plan.plan_model(("write", request.family), fixed, request, len(self.train), work)
+        return plan.plan_model(self.name, fixed, request, plan.Budget(len(self.train), work, request.epochs))
 
     def plan_use(self, config: Settings, request: Request) -> None: ...
 
@@ -116,51 +121,58 @@ class Writing:
 
     def describe(self) -> list[tuple[str, str]]:
         tokenizer = self.tokenizers.target
-        split = f" (its last {self.split_off:,} lines, split off)" if self.split_off else ""
-        letters = self.train.about["characters"] / max(1, len(self.train))
+        split = " (the end of the text)" if self.split_off else ""
+        read = f", of which the first {MEASURED:,} are read" if len(self.valid) > MEASURED else ""
         return [
-            ("text", f"{len(self.train):,} tokens; {len(self.valid):,} for validation{split}"),
-            ("tokens", f"{len(tokenizer):,} {tokenizer.kind}; {letters:.1f} characters each"),
+            ("text", f"{len(self.train):,} tokens; {len(self.valid):,} for validation{split}{read}"),
+            ("tokens", f"{len(tokenizer):,} {tokenizer.kind}; {self.letters:.1f} characters each"),
         ]
 
     def record(self) -> dict[str, Any]:
-        return {"tokens": len(self.train), "split_off": self.split_off}
+        return {"tokens": len(self.train)}
 
     # ── training ──
 
     def order(self, training: TrainingConfig, seed: int) -> WindowOrder:
         rows = training.tokens_per_step // training.accumulate // training.window
-        return WindowOrder(self.train.ids, rows, training.window, seed)
+        return WindowOrder(self.train, rows, training.window, seed)
 
     def objective(self, training: TrainingConfig) -> WritingLoss:
         return WritingLoss(training.label_smoothing)
 
     def validation_loss(self, model: Any, training: TrainingConfig) -> float:
-        nats, tokens = text_nats(model, self.valid.ids, training.label_smoothing)
+        nats, tokens = text_nats(model, self.valid[:MEASURED], label_smoothing=training.label_smoothing)
         return nats / tokens
 
     def measure(self, model: Any, training: TrainingConfig) -> Measured:
         nats = self.validation_loss(model, training)
-        text = TextWriter(model, self.tokenizers, self.about).generate(tokens=SHOWN, sampling=SampleConfig(seed=1))
-        return Measured(nats, {"perplexity": exp(min(nats, 80))}, [Sample("", " ".join(text.split()), "")])
+        plain = nats if training.label_smoothing == 0 else self.validation_loss(model, training.without_smoothing())
+        text = TextWriter(model, self.tokenizers).generate(tokens=SHOWN, sampling=SampleConfig(seed=1))
+        return Measured(nats, {"perplexity": exp(min(plain, 80))}, [Sample("", " ".join(text.split()), "")])
 
     def quick_about(self) -> dict[str, Any]:
         return self.about
 
 
-def learned_from(texts: Texts, lines: int) -> Iterable[str]:
-    """An even share of the text's first lines, at most so many as a tokenizer needs."""
-    stride = -(-lines // SAMPLED)
-    return islice(texts.lines(texts.train), 0, lines, stride)
+def beginning(texts: Texts, characters: int) -> Iterator[str]:
+    """Lines of the first so many characters of the text, an even share of them where they are too many."""
+    stride = -(-characters // LEARNED_FROM)
+    read = 0
+    for number, line in enumerate(texts.lines(texts.train)):
+        if read and read + len(line) > characters:
+            return
+        read += len(line) + 1
+        if number % stride == 0 and line:
+            yield line
 
 
-def learn_tokenizer(config: TokenizerConfig | None, lines: Iterable[str]) -> Tokenizers:
-    assert config is not None
+def learn_tokenizer(config: TokenizerConfig, lines: Iterator[str]) -> Tokenizers:
     one = learn(
         config.kind,
-        [line for line in lines if line],
-        vocabulary=config.vocabulary,
-        special=config.special,
+        lines,
+        config.vocabulary,
+        config.special,
         split_digits=config.split_digits,
+        keep_spaces=config.keep_spaces,
     )
     return Tokenizers(one, one)

@@ -38,6 +38,9 @@ def measure(run: Path, test: Sentences) -> Measured:
 
 
 def look(translator: Translator, source: str, output: str) -> Looked | None:
+    """What was attended to; nothing for a model without attention, or a sentence that it had to take in parts."""
+    if len(translator.tokenizers.source.encode([source])[0]) > translator.longest:
+        return None
     cross = cross_maps(translator.look(source, output))
     if not cross:
         return None

@@ -40,7 +40,20 @@ class Named(NamedTuple):
     def config(self) -> Settings:
         """The model's settings as far as its name tells them; a wrong one is refused."""
         sizes = {"source_vocabulary": 8, "target_vocabulary": 8}
-        return find_family(TASK, self.family).config.read({**sizes, **self.settings}, section="model")
+        return find_family(TASK, self.family).config.read({**sizes, **self.told()}, section="model")
+
+    def told(self) -> dict[str, Any]:
+        """What the name says: its preset and its settings."""
+        return {**find_family(TASK, self.family).presets.get(self.preset, {}), **self.settings}
+
+    def is_like(self, other: "Named") -> bool:
+        """Whether both would be the same model. What a name does not say is chosen from the corpus, not the default;
+        only what no plan chooses, the parts of its family, is."""
+        known = {key for key, _ in PARTS.get(self.family, {}).values()}
+        ours, theirs = ({*one.told(), *known} for one in (self, other))
+        if self.family != other.family or ours != theirs:
+            return False
+        return all(getattr(self.config(), key) == getattr(other.config(), key) for key in ours)
 
 
 def read_names(text: str) -> list[Named]:
@@ -49,7 +62,7 @@ def read_names(text: str) -> list[Named]:
     if not models:
         raise UsageError("E-CMP-03", f"--models {text!r} names no model; give some, such as rnn+dot,transformer")
     for one, other in combinations(models, 2):
-        if (one.family, one.preset, one.config()) == (other.family, other.preset, other.config()):
+        if one.is_like(other):
             twice = f"{one.name} is named twice" if one.name == other.name else f"{one.name} and {other.name} are equal"
             raise UsageError("E-CMP-03", f"--models: {twice}; name each model once")
     return models

@@ -16,8 +16,9 @@ def scores(report: Report) -> Table:
     rows = [[one.name, *map(with_margin, one.measured.scores), *p_values(tests.get(one.name))] for one in report.models]
     note = (
         f"{report.test.sentences:,} sentences, {report.budget} each. ± is half of the 95 % interval; p is that of the "
-        "difference to the line above, by paired bootstrap: below 0.05 it is hardly luck. The third score is taken on "
-        "lower-cased text in 13a tokens, for comparison with published tokenised figures."
+        "difference to the line above, by paired bootstrap, one-sided: below 0.05 it is hardly luck of the test set. "
+        "The luck of the seed is not in it: each model was trained once. The third score is taken on lower-cased text "
+        "in 13a tokens, for comparison with published tokenised figures."
     )
     return Table("Scores", note, ["model", "BLEU", "chrF", "BLEU lower-cased", "p (BLEU)", "p (chrF)"], rows)
 

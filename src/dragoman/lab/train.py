@@ -82,7 +82,7 @@ def at_another_rate(request: Request, planned: Path, factor: float) -> Request:
 
 
 def read_training(run: Path, finished: Finished) -> Trained:
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").split("\n") if line]
     reports = [line for line in lines if line["kind"] == "report"]
     validations = [line for line in lines if line["kind"] == "validation"]
     steps = [line["step"] for line in reports]

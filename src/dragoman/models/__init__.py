@@ -26,6 +26,8 @@ FAMILIES: dict[str, dict[str, Family]] = {
     },
 }
 
+USUAL = {"translate": "transformer", "write": "rnn"}  # the family, where nobody said
+
 
 def build(config: Settings) -> nn.Module:
     return find_family(*task_and_family_of(config)).model(config)
@@ -59,6 +61,8 @@ def find_family(task: str, family: str) -> Family:
     others = [other for other, families in FAMILIES.items() if family in families]
     if others:
         raise UsageError(
-            "E-SET-02", f"the family {family!r} learns to {' and to '.join(others)}, not to {task}; choose another"
+            "E-SET-02",
+            f"the family {family!r} learns to {' and to '.join(others)}, not to {task}; "
+            f"choose --family {' or '.join(FAMILIES[task])}, or another --task",
         )
     raise UsageError("E-SET-02", f"there is no family {family!r}; {nearest(family, list(FAMILIES[task]))}")

@@ -84,8 +84,9 @@ class RnnConfig(Settings):
         upper = (self.layers - 1) * gates * w
         encoder = gates * w * (e + share) + upper * (w + share)
         decoder = gates * w * (e + self.fed + w) + upper * 2 * w
+        attention = {"additive": 2 * w * w + w, "bilinear": w * w, "low-rank": 2 * self.rank * w}.get(self.attention, 0)
         readout = e * (w if self.attention == "none" else 2 * w)
-        return encoder + decoder + readout + self.target_vocabulary * e
+        return encoder + decoder + attention + readout + self.target_vocabulary * e
 
     def shape(self) -> str:
         ways = "two-way" if self.two_way else "one-way"
@@ -147,7 +148,7 @@ class Rnn(nn.Module):
         return RnnState(source_memory, hide_padding(source_mask), cells, readout)
 
     def cross(self, bridge: nn.Module, last: Float[Tensor, "B D"]) -> CellState:
-        """s<0> = tanh(W [a→<last>; a←<first>]): where the decoder starts from."""
+        """s<0> = tanh(W [a→<last>; a←<first>]): where the decoder starts from, an LSTM's cell included."""
         return torch.tanh(bridge(last)).split(self.config.width, dim=-1)
 
     def decode(self, tokens: Int[Tensor, "B T"], state: RnnState) -> Decoded:

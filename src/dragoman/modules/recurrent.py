@@ -4,7 +4,7 @@
 
     GRU       r = σ(W_r x + b_r + U_r h + c_r)                 reset: how much of the past the new thought reads
               z = σ(W_z x + b_z + U_z h + c_z)                 update: how much of the past is kept
-              n = tanh(W_n x + b_n + r ⊙ (U_n h + c_n))
+              n = tanh(W_n x + b_n + r ⊙ (U_n h + c_n))        (reset after U h, as torch and cuDNN have it)
               h' = (1 − z) ⊙ n + z ⊙ h
 
     LSTM      i, f, o = σ(W x + b + U h + c), each its own     input, forget and output gate

@@ -59,6 +59,12 @@ def open_model(path: Path) -> SavedModel:
     return SavedModel(model.eval(), open_tokenizers(folder / "tokenizer"), about)
 
 
+def task_and_family_at(path: Path) -> tuple[str, str]:
+    """What the model there learned to do, and of which family it is, without opening it."""
+    about = json.loads((find_model(path) / "config.json").read_text(encoding="utf-8"))["model"]
+    return about.get("task", "translate"), about["family"]
+
+
 def find_model(path: Path) -> Path:
     for folder in (path / "model", path / "model.old", path):  # .old: the trainer is between two renames
         if (folder / "config.json").is_file():

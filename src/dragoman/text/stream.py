@@ -1,7 +1,7 @@
 """A text as one long row of token ids, in a memory-mapped file; and windows of it, read side by side.
 
-Lines are encoded one by one, and `end` stands for each line's `\\n`: a text comes back as it was, whatever the
-tokenizer makes of white space.
+Lines are encoded one by one, and `end` stands for each line's `\\n`. A text comes back as it was, save with words for
+tokens, which know no white space but the one between them.
 
 ids.bin       the ids, one after another
 index.json    how many there are and how wide; written last
@@ -9,7 +9,7 @@ index.json    how many there are and how wide; written last
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from dragoman.errors import DataError, SaveError
 from dragoman.text.index import Ids, map_file
 from dragoman.text.tokenizer import Tokenizer
 
-CHUNK = 10_000  # lines encoded at a time
+CHUNK = 1_000_000  # characters encoded at a time
 
 
 class Window(NamedTuple):
@@ -74,10 +74,21 @@ def write_stream(folder: Path, lines: Iterable[str], tokenizer: Tokenizer) -> Te
 
 def encode_lines(lines: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[list[int], int]]:
     """Ids of some lines with `end` after each, and how many characters they were, with their line ends."""
-    rest = iter(lines)
-    while chunk := list(islice(rest, CHUNK)):
+    for chunk in chunks(lines):
         ids = chain.from_iterable((*line, tokenizer.special.end) for line in tokenizer.encode(chunk))
         yield list(ids), sum(map(len, chunk)) + len(chunk)
+
+
+def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    chunk, letters = list[str](), 0
+    for line in lines:
+        chunk.append(line)
+        letters += len(line) + 1
+        if letters >= CHUNK:
+            yield chunk
+            chunk, letters = [], 0
+    if chunk:
+        yield chunk
 
 
 class WindowOrder:

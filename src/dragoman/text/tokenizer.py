@@ -33,6 +33,7 @@ class TokenizerConfig(Settings):
     joint: bool = Field(True, description="one vocabulary for both sides")
     vocabulary: int = Field(8000, gt=4, description="how many subwords to learn; fewer if the text has not so many")
     split_digits: bool = Field(True, description="subwords hold one digit at most: unseen numbers are copied by digit")
+    keep_spaces: bool = Field(False, description="subwords keep white space as it is: for a text, not for sentences")
     special: SpecialIds = Field(SpecialIds(), description="ids of padding, start, end and unknown")
 
     @model_validator(mode="after")
@@ -142,7 +143,13 @@ class Symbols:
 
 
 def learn(
-    kind: Kind, texts: Iterable[str], vocabulary: int, special: SpecialIds, *, split_digits: bool = True
+    kind: Kind,
+    texts: Iterable[str],
+    vocabulary: int,
+    special: SpecialIds,
+    *,
+    split_digits: bool = True,
+    keep_spaces: bool = False,
 ) -> Tokenizer:
     match kind:
         case "characters":
@@ -150,7 +157,7 @@ def learn(
         case "words":
             return learn_symbols((text.split() for text in texts), special, separator=" ")
         case "unigram" | "bpe":
-            return learn_subwords(kind, list(texts), vocabulary, special, split_digits)
+            return learn_subwords(kind, list(texts), vocabulary, special, split_digits, keep_spaces)
 
 
 def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator: str) -> Symbols:
@@ -165,7 +172,9 @@ def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator:
     return Symbols([reserved[i] if i in reserved else next(ordered) for i in range(size)], special, separator=separator)
 
 
-def learn_subwords(kind: str, texts: list[str], vocabulary: int, special: SpecialIds, split_digits: bool) -> Subwords:
+def learn_subwords(
+    kind: str, texts: list[str], vocabulary: int, special: SpecialIds, split_digits: bool, keep_spaces: bool
+) -> Subwords:
     alphabet = len(set().union(*texts)) if texts else 0
     proto = io.BytesIO()
     own_start = special.start not in {special.pad, special.end, special.unknown}
@@ -179,6 +188,7 @@ def learn_subwords(kind: str, texts: list[str], vocabulary: int, special: Specia
             character_coverage=1.0 if alphabet < 1000 else 0.9995,
             split_digits=split_digits,
             normalization_rule_name="identity",  # the text is clean already, and must come back as it was
+            remove_extra_whitespaces=not keep_spaces,
             pad_id=special.pad,
             bos_id=special.start if own_start else -1,
             eos_id=special.end,

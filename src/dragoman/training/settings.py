@@ -29,3 +29,6 @@ class TrainingConfig(Settings):
         if self.accumulate > self.tokens_per_step:
             raise ValueError(f"{self.tokens_per_step} tokens cannot be split into {self.accumulate} micro-batches")
         return self
+
+    def without_smoothing(self) -> "TrainingConfig":
+        return self.changed({"label_smoothing": 0.0}, section="training")
