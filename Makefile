@@ -22,7 +22,7 @@ demo: install
 	$(BIN)/dragoman demo
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: install
 	$(BIN)/ruff format --check src tests benchmarks

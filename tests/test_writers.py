@@ -85,23 +85,11 @@ def test_it_learns_a_rule(model):
     assert losses[-1] < 0.1 < losses[0]
 
 
-@pytest.mark.parametrize("tokens", [2, 5, 13, 14, 40, 41])
+@pytest.mark.parametrize("tokens", [2, 5, 41, 300])
 def test_a_text_is_measured_to_its_last_token(exact, tokens):
-    """A recurrent model after all that came before; one with a window after at least half a window of it."""
     ids = np.random.default_rng(0).integers(4, V, tokens)
-    nats, counted = text_nats(exact, ids)
-    if exact.carries and tokens < 17:
-        log_p = exact(torch.from_numpy(ids[None, :-1])).log_softmax(-1)[0]
-        wanted = -log_p[torch.arange(tokens - 1), torch.from_numpy(ids[1:])].sum().item()
-        assert nats == pytest.approx(wanted, rel=1e-6)
-    if not exact.carries:
-        longest, wanted = exact.config.longest, 0.0
-        ends = [min(longest, tokens - 1)]
-        while ends[-1] < tokens - 1:
-            ends.append(min(ends[-1] + longest // 2, tokens - 1))
-        for before, end in zip([0, *ends], ends, strict=False):
-            start = max(0, end - longest)
-            log_p = exact(torch.from_numpy(ids[None, start:end])).log_softmax(-1)[0]
-            wanted -= sum(log_p[place - start, ids[place + 1]].item() for place in range(before, end))
-        assert nats == pytest.approx(wanted, rel=1e-6)
-        assert counted == tokens - 1
+    nats, counted = text_nats(exact, ids, rows=1)
+    log_p = exact(torch.from_numpy(ids[None, :-1])).log_softmax(-1)[0]
+    wanted = -log_p[torch.arange(tokens - 1), torch.from_numpy(ids[1:])].sum().item()
+    assert nats == pytest.approx(wanted, rel=1e-6)
+    assert counted == tokens - 1

@@ -123,7 +123,12 @@ def test_mistakes_are_one_sentence(trained, text, tmp_path, capsys):
     empty.write_text("")
     assert main(["train", str(empty), "--family", "rnn", "--out", str(tmp_path / "x")]) == 3
     assert "0 tokens to learn from" in capsys.readouterr().err
-    assert main(["train", str(text), "--valid", str(empty), "--steps", "2", "--out", str(tmp_path / "v")]) == 3
+    assert (
+        main(
+            ["train", str(text), "--valid", str(empty), "--family", "rnn", "--steps", "2", "--out", str(tmp_path / "v")]
+        )
+        == 3
+    )
     assert "0 to validate with" in capsys.readouterr().err
     assert main(["score", str(trained[0]), str(empty)]) == 3
     with pytest.raises(UsageError, match="learns to translate, not to write"):
@@ -135,7 +140,7 @@ def test_mistakes_are_one_sentence(trained, text, tmp_path, capsys):
     assert said.out == ""
     assert main(["generate", str(trained[0]), "--temperature", "inf"]) == 2
     assert main(["generate", str(trained[0]), "--temperature", "1e-40", "--seed", "9" * 30, "--tokens", "3"]) == 0
-    both = ["train", str(text), "--epochs", "1", "--minutes", "1"]
+    both = ["train", str(text), "--family", "rnn", "--epochs", "1", "--minutes", "1"]
     assert main(both) == 2
     assert "--minutes and --epochs" in capsys.readouterr().err
 
@@ -143,7 +148,9 @@ def test_mistakes_are_one_sentence(trained, text, tmp_path, capsys):
 def test_more_epochs_may_be_asked_for_later(text, tmp_path):
     settings = {**SMALL, "training": {"tokens_per_step": 128, "window": 16}}
     for epochs in (0.5, 1.0):
-        request = Request(corpora=[str(text)], out=str(tmp_path / "run"), epochs=epochs, settings=settings)
+        request = Request(
+            corpora=[str(text)], task="write", out=str(tmp_path / "run"), epochs=epochs, settings=settings
+        )
         events = list(start(request, threads=1))
         [planned] = {event.steps for event in events if isinstance(event, Report)}
         assert isinstance(events[-1], Finished)

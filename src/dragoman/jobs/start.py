@@ -221,7 +221,8 @@ def lengthen(training: TrainingConfig, request: Request, recorded: dict[str, Any
     made, steps, step = recorded["plan"], training.steps, recorded["timing"]["step"] / 60
     if "steps" in request.asked("training"):
         return training
-    before = made["minutes"] if recorded["asked"]["minutes"] else steps * step  # what it was given, or what it takes
+    asked = recorded["asked"].get("minutes")
+    before = made["minutes"] if asked else steps * step  # what it was given, or what it takes
     if request.minutes and request.minutes > before:
         steps += int((request.minutes - before) / step)
         made["minutes"] = recorded["asked"]["minutes"] = request.minutes
@@ -266,6 +267,12 @@ def resolve(request: Request) -> Request:
     """Task and family: as asked for, as the model to start from has them, or as the files tell."""
     known = task_and_family_at(Path(request.start_from)) if request.start_from else None
     only = [task for task, families in FAMILIES.items() if request.family in families]
+    if is_lone_text(request.corpora) and not (request.task or request.family or known):
+        raise UsageError(
+            "E-USE-01",
+            f"one plain file has no partner ({Path(request.corpora[0]).name}): to translate, give SOURCE and TARGET; "
+            "to learn to write text like it, add --task write",
+        )
     told = only[0] if len(only) == 1 else "write" if is_lone_text(request.corpora) else "translate"
     task = request.task or (known[0] if known else told)
     family = request.family or (known[1] if known else USUAL.get(task, ""))

@@ -189,6 +189,7 @@ def learn_subwords(
             split_digits=split_digits,
             normalization_rule_name="identity",  # the text is clean already, and must come back as it was
             remove_extra_whitespaces=not keep_spaces,
+            user_defined_symbols=["\t"] if keep_spaces else [],  # else it is a mark of sentencepiece's own
             pad_id=special.pad,
             bos_id=special.start if own_start else -1,
             eos_id=special.end,
