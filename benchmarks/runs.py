@@ -38,14 +38,16 @@ def train_and_score(
         began = time.monotonic()
         command = [*DRAGOMAN, "train", *train, "--valid", *valid, "--minutes", minutes, "--out", run, "--json"]
         command += ["--preset", options.preset] if options.preset else []
-        plan = next(event for event in map(json.loads, lines(command)) if event["event"] == "planned")
+        # a run kept from before and finished has nothing left to plan: only its score is new
+        plan = next((event for event in map(json.loads, lines(command)) if event["event"] == "planned"), {})
         seconds = time.monotonic() - began
         began = time.monotonic()
         [scored] = map(json.loads, lines([*DRAGOMAN, "score", run, *test, "--json"]))
         found = {"benchmark": corpus, "direction": direction, "minutes": minutes, "seconds": round(seconds)}
         found |= {one["name"]: [round(one["value"], 2), round(one["margin"], 2)] for one in scored["scores"]}
         found |= {"score_seconds": round(time.monotonic() - began), "signature": scored["scores"][0]["signature"]}
-        print(json.dumps(found | {key: plan[key] for key in ("tokens", "model", "training", "steps")}), flush=True)
+        found |= {key: plan[key] for key in ("tokens", "model", "training", "steps") if key in plan}
+        print(json.dumps(found), flush=True)
 
 
 def lines(command: list[object]) -> list[str]:
