@@ -9,6 +9,7 @@ import torch
 from dragoman import models
 from dragoman.evaluation.perplexity import text_nats
 from dragoman.models import FAMILIES
+from dragoman.models.gpt import GptConfig
 from dragoman.models.rnn_writer import RnnWriterConfig
 from dragoman.models.state import Writing, select_rows
 from dragoman.text.stream import WindowOrder
@@ -22,6 +23,11 @@ SMALL = {
         cell: RnnWriterConfig(vocabulary=V, cell=cell, width=16, embedding=12, layers=2, dropout=0.0)
         for cell in ("rnn", "gru", "lstm")
     },
+    "gpt": GptConfig(vocabulary=V, width=16, heads=2, layers=2, hidden=32, longest=12, dropout=0.0),
+    "gpt-plain": GptConfig(
+        vocabulary=V, width=16, heads=4, layers=1, hidden=32, longest=12, dropout=0.0, biases=False, tied=False,
+        activation="gelu-tanh",
+    ),
 }  # fmt: skip
 TOKENS = torch.tensor([[4, 5, 6, 7, 8, 9, 10, 2], [10, 4, 10, 5, 10, 6, 10, 7]])
 

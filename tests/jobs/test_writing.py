@@ -8,6 +8,7 @@ import torch
 
 import dragoman
 from dragoman.cli import main
+from dragoman.decoding.sample import SampleConfig
 from dragoman.errors import DataError, UsageError
 from dragoman.evaluation.perplexity import perplexity
 from dragoman.jobs.request import Request
@@ -195,3 +196,41 @@ def test_each_cell_is_trained(text, tmp_path):
         events = list(start(request_for(text, tmp_path / cell, model=model), threads=1))
         losses = [e.nats_per_token for e in events if isinstance(e, Report)]
         assert losses[-1] < losses[0]
+
+
+def test_a_gpt_learns_and_writes_beyond_its_window(text, tmp_path):
+    model = {"width": 32, "heads": 2, "layers": 2, "hidden": 64, "longest": 16, "dropout": 0.0}
+    changes = {"model": model, "tokenizer": {"kind": "bytes", "vocabulary": 280}}
+    request = request_for(text, tmp_path / "gpt", **changes).model_copy(update={"family": "gpt"})
+    events = list(start(request, threads=1))
+    losses = [e.nats_per_token for e in events if isinstance(e, Report)]
+    assert losses[-1] < 0.8 * losses[0]
+    writer = dragoman.load(tmp_path / "gpt")
+    assert len(writer.generate("the cat " * 10, tokens=60)) > 30  # a prompt longer than the window, and a text too
+    assert writer.generate("Ω", tokens=3) is not None  # bytes know every character
+
+
+def test_a_stop_text_ends_it_and_is_not_written(trained):
+    writer = dragoman.load(trained[0])
+    whole = writer.generate("the ", tokens=120)
+    assert "\n" in whole
+    assert writer.generate("the ", tokens=120, stop="\n") == whole.partition("\n")[0]
+    assert writer.generate("the ", tokens=120, stop="never written") == whole
+
+
+def test_a_guard_against_repetition_makes_repeats_rarer(trained):
+    writer = dragoman.load(trained[0])
+    sharp = {"temperature": 0.01, "seed": 3}
+    plain = writer.generate(tokens=60, sampling=SampleConfig(**sharp))
+    guarded = writer.generate(tokens=60, sampling=SampleConfig(**sharp, repetition=3.0))
+    assert len(set(guarded)) > len(set(plain))
+
+
+def test_several_prompts_give_a_text_each(trained, tmp_path, capsys):
+    file = tmp_path / "prompts"
+    file.write_text("the cat\na bird\n")
+    assert main(["generate", str(trained[0]), "--input", str(file), "--tokens", "5", "--json", "--threads", "1"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["prompt"] for one in told] == ["the cat", "a bird"]
+    both = ["generate", str(trained[0]), "--input", str(file), "--prompt", "x"]
+    assert main(both) == 2

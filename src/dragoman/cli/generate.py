@@ -2,6 +2,7 @@
 
 import json as json_module
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,11 +13,14 @@ WORDS = Parameter(negative="")
 def generate(
     model: str,
     *,
-    prompt: str = "",
+    prompt: Annotated[list[str] | None, Parameter(negative="")] = None,
+    input: Path | None = None,
+    stop: str = "",
     tokens: int = 200,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
+    repetition: float = 1.0,
     seed: int = 0,
     threads: int | None = None,
     json: Annotated[bool, WORDS] = False,
@@ -28,7 +32,11 @@ def generate(
     model
         A run's folder, or a model's, that was trained on a text.
     prompt
-        What the text begins with; it is printed too.
+        What the text begins with; it is printed too. May be repeated: a text for each.
+    input
+        A file of prompts, one a line.
+    stop
+        Write up to this text, and without it.
     tokens
         How many tokens to write.
     temperature
@@ -37,37 +45,52 @@ def generate(
         Draw from this many likeliest tokens only.
     top_p
         Draw from the fewest tokens that have this much probability.
+    repetition
+        Scores of tokens that stand in the text already are divided by this; 1 leaves them as they are.
     seed
         The same seed draws the same text.
     threads
         Processor threads to use; else one for each core.
     json
-        One JSON object: prompt, text, seed.
+        One JSON object a prompt: prompt, text, seed.
     """
     from dragoman.errors import UsageError
+    from dragoman.text.reading import read_lines, refuse_missing
 
-    try:
-        prompt.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UsageError("E-USE-12", f"the prompt {prompt!r} is not UTF-8; write it in UTF-8") from None
     if tokens < 1:
         raise UsageError("E-USE-12", f"--tokens {tokens} asks for nothing; give 1 or more")
+    if prompt and input:
+        raise UsageError("E-USE-06", "--prompt and --input were both given; give one of them")
+    if input:
+        refuse_missing(input)
+    prompts = list(read_lines(input)) if input else prompt or [""]
+    strange = [one for one in prompts if not is_unicode(one)]
+    if strange:
+        raise UsageError("E-USE-12", f"the prompt {strange[0]!r} is not UTF-8; write it in UTF-8")
+
     from dragoman.decoding.generate import load_writer
     from dragoman.decoding.sample import SampleConfig
     from dragoman.jobs.machine import use_threads
 
-    values = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    sampling = SampleConfig.read(values, section="generate")
+    values = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "repetition": repetition}
     use_threads(threads)
     writer = load_writer(model)
-    if json:
-        text = writer.generate(prompt, tokens=tokens, sampling=sampling)
-        print(json_module.dumps({"prompt": prompt, "text": text, "seed": seed}, ensure_ascii=False))
-        return 0
-    writer.read(prompt)  # what is wrong with it is said before it is printed
-    sys.stdout.write(prompt)
-    for part in writer.stream(prompt, tokens=tokens, sampling=sampling):
-        sys.stdout.write(part)
-        sys.stdout.flush()
-    print()
+    for one in prompts:
+        writer.read(one)  # what is wrong with one is said before anything is printed
+    for number, one in enumerate(prompts):
+        sampling = SampleConfig.read({**values, "seed": seed + number}, section="generate")
+        if json:
+            text = writer.generate(one, tokens=tokens, sampling=sampling, stop=stop)
+            print(json_module.dumps({"prompt": one, "text": text, "seed": seed + number}, ensure_ascii=False))
+            continue
+        sys.stdout.write(one)
+        for part in writer.stream(one, tokens=tokens, sampling=sampling, stop=stop):
+            sys.stdout.write(part)
+            sys.stdout.flush()
+        print()
     return 0
+
+
+def is_unicode(text: str) -> bool:
+    """False where a byte of the command line was not UTF-8: Python keeps it as half of a surrogate pair."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

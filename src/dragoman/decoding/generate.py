@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from dragoman.decoding.sample import SampleConfig, keep_likely
 from dragoman.errors import DataError
 from dragoman.runs.model import open_model
 from dragoman.text.tokenizer import Tokenizers
+
+HALF = "\ufffd"  # how half of a character is decoded, until its other bytes come
 
 
 class TextWriter:
@@ -19,24 +22,35 @@ class TextWriter:
         self.model: Any = model.eval()  # a module that is also `Writing`
         self.tokenizer = tokenizers.target
 
-    def generate(self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None) -> str:
-        return "".join(self.stream(prompt, tokens=tokens, sampling=sampling))
+    def generate(
+        self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None, stop: str = ""
+    ) -> str:
+        return "".join(self.stream(prompt, tokens=tokens, sampling=sampling, stop=stop))
+
+    def stream(
+        self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None, stop: str = ""
+    ) -> Iterator[str]:
+        """What follows the prompt, as it is written, up to `stop` and without it."""
+        parts = self.parts(prompt, tokens, sampling or SampleConfig())
+        return until(stop, parts) if stop else parts
 
     @torch.inference_mode()
-    def stream(self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None) -> Iterator[str]:
-        """What follows the prompt, as it is written. A token's space may hang on what stands before it in the line; so
-        each line is decoded as a whole, and what is new of it given out."""
+    def parts(self, prompt: str, tokens: int, sampling: SampleConfig) -> Iterator[str]:
+        """A token's text may hang on the line before it: a space, or half of a character; so each line is decoded as a
+        whole, and what is new of it given out."""
         line = self.tokenizer.encode([prompt.rpartition("\n")[2]])[0]
         shown = self.tokenizer.decode(line)
-        for token in self.draw(self.read(prompt), tokens, sampling or SampleConfig()):
+        for token in self.draw(self.read(prompt), tokens, sampling):
             if token == self.tokenizer.special.end:
-                yield "\n"
+                yield self.tokenizer.decode(line)[len(shown) :] + "\n"
                 line, shown = [], ""
                 continue
             line.append(token)
             text = self.tokenizer.decode(line)
-            yield text[len(shown) :]
-            shown = text
+            if not text.endswith(HALF):
+                yield text[len(shown) :]
+                shown = text
+        yield self.tokenizer.decode(line)[len(shown) :]
 
     def read(self, prompt: str) -> list[int]:
         """Ids of the prompt; a text begins as a line does, after `end`."""
@@ -50,17 +64,47 @@ class TextWriter:
         return [special.end, *ids]
 
     def draw(self, ids: list[int], tokens: int, config: SampleConfig) -> Iterator[int]:
+        """Token after token. A model with a window that is full goes on from the second half of it."""
         luck = torch.Generator().manual_seed(config.seed % (1 << 63))
         never = self.tokenizer.special.never_written()
-        newest, state = torch.tensor([ids]), self.model.begin(1)
+        longest = getattr(self.model.config, "longest", None)
+        text, newest, state, seen = list(ids), list(ids), self.model.begin(1), 0
         for _ in range(tokens):
-            logits, state = self.model.decode(newest, state)
-            scores = logits[:, -1].clone()
+            if longest and seen + len(newest) > longest:
+                newest, state, seen = text[-max(1, longest // 2) :], self.model.begin(1), 0
+            logits, state = self.model.decode(torch.tensor([newest]), state)
+            seen += len(newest)
+            scores = against_repetition(logits[:, -1], text, config.repetition)
             scores[:, never] = -torch.inf
             scores -= scores.amax(dim=-1, keepdim=True)  # the best stays, however low the temperature
             likely = keep_likely(scores / config.temperature, config).softmax(dim=-1)
-            newest = torch.multinomial(likely, 1, generator=luck)
-            yield int(newest)
+            newest = [int(torch.multinomial(likely, 1, generator=luck))]
+            text += newest
+            yield newest[0]
+
+
+def against_repetition(logits: Float[Tensor, "1 V"], text: list[int], penalty: float) -> Float[Tensor, "1 V"]:
+    """Scores of tokens that stand in the text already, made smaller (Keskar et al. 2019)."""
+    logits = logits.clone()
+    if penalty != 1.0:
+        there = torch.tensor(sorted(set(text)))
+        found = logits[:, there]
+        logits[:, there] = torch.where(found > 0, found / penalty, found * penalty)
+    return logits
+
+
+def until(stop: str, parts: Iterator[str]) -> Iterator[str]:
+    """The text up to `stop`; what could be the beginning of it is held back until it is clear."""
+    held = ""
+    for part in parts:
+        held += part
+        if stop in held:
+            yield held.partition(stop)[0]
+            return
+        safe = len(held) - next(n for n in range(len(stop) - 1, -1, -1) if held.endswith(stop[:n]))
+        yield held[:safe]
+        held = held[safe:]
+    yield held
 
 
 def load_writer(path: str | Path) -> TextWriter:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -14,9 +15,10 @@ from dragoman.errors import DataError
 from dragoman.text.index import Ids
 from dragoman.text.stream import windows_over, write_stream
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.objectives import WritingLoss
+from dragoman.training.objectives import WritingLoss, cross_entropy
 
 ROWS, LENGTH = 16, 256  # places of a text that are read side by side in validation, and tokens at a time
+AT_ONCE = 4096  # tokens read at once by a model that looks back over a window
 
 
 class Perplexity(NamedTuple):
@@ -50,11 +52,35 @@ def perplexity(model: nn.Module, tokenizer: Tokenizer, lines: Iterable[str]) -> 
 def text_nats(model: nn.Module, ids: Ids, *, rows: int = ROWS, label_smoothing: float = 0.0) -> tuple[float, int]:
     """The sum of −log p over a text, and over how many tokens.
 
-    Several rows are faster, but each begins without a past, and a few tokens that do not fill a row are left out.
+    A recurrent model reads it through, in several rows if that may be faster: then each begins without a past, and a few
+    tokens that do not fill a row are left out. A model with a window sees each token after half a window at least.
     """
-    objective, nats, tokens = WritingLoss(label_smoothing), 0.0, 0
     writer: Any = model.eval()
+    if not writer.carries:
+        return windowed_nats(writer, ids, label_smoothing)
+    objective, nats, tokens = WritingLoss(label_smoothing), 0.0, 0
     for window in windows_over(ids, rows, LENGTH):
         loss = objective(writer, window)
         nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
+    return nats, tokens
+
+
+def windowed_nats(writer: Any, ids: Ids, label_smoothing: float) -> tuple[float, int]:
+    """Windows that overlap by half: all of the first counts, and of each later one what no other has counted."""
+    last = len(ids) - 1  # tokens to predict
+    longest = min(writer.config.longest, last)
+    step = max(1, longest // 2)
+    ends = list(range(longest + step, last + 1, step))
+    left_over = last - (ends[-1] if ends else longest)
+    at_once = max(1, AT_ONCE // longest)
+    groups = [([longest], longest), *((ends[i : i + at_once], step) for i in range(0, len(ends), at_once))]
+    groups += [([last], left_over)] if left_over else []
+    nats, tokens = 0.0, 0
+    for group, counted in groups:
+        window = torch.from_numpy(np.stack([ids[end - longest : end + 1] for end in group]).astype(np.int64))
+        states, _ = writer.write(window[:, :-1], writer.begin(len(group)))
+        wanted = window[:, -counted:].flatten()
+        states = states[:, -counted:].flatten(0, 1)
+        nats += cross_entropy(states, writer.scores.table.weight, wanted, label_smoothing).item()
+        tokens += len(wanted)
     return nats, tokens

@@ -100,12 +100,26 @@ TRANSFORMERS = (  # width, heads, layers, hidden; each about half as much work a
     (512, 8, 6, 2048),
 )
 RECURRENT = ((96, 96), (128, 128), (192, 192), (256, 256), (384, 256), (512, 256), (768, 384), (1024, 512))
+GPTS = (  # width, heads, blocks, tokens to look back on
+    (96, 3, 4, 64),
+    (128, 4, 4, 96),
+    (192, 4, 4, 128),
+    (256, 4, 5, 128),
+    (320, 5, 6, 192),
+    (384, 6, 6, 256),
+    (512, 8, 6, 256),
+    (768, 12, 12, 512),
+)
 SIZES: dict[str, list[dict[str, Any]]] = {
     "transformer": [
         {"width": width, "heads": heads, "layers": layers, "hidden": hidden, "norm_first": True}
         for width, heads, layers, hidden in TRANSFORMERS
     ],
     "rnn": [{"width": width, "embedding": embedding} for width, embedding in RECURRENT],
+    "gpt": [
+        {"width": width, "heads": heads, "layers": layers, "hidden": 4 * width, "longest": longest}
+        for width, heads, layers, longest in GPTS
+    ],
 }
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart

@@ -118,7 +118,7 @@ def begin(
     work = plan.measure_machine() * 60 * minutes
     config = saved_config(saved) or task.plan_model(request, work)
     task.plan_use(config, request)
-    asked = task.plan_training() | request.asked("training")
+    asked = task.plan_training(config) | request.asked("training")
     moment = 1.0 if "steps" in asked or request.epochs else min(10.0, TIMING * 60 * minutes)
     timing = time_run(folder, task, config, asked, request.seed, moment)
     left = 60 * minutes - (time.monotonic() - began)

@@ -78,7 +78,7 @@ class Task(Protocol):
         """Fill `about`, where this task has something to say there."""
         ...
 
-    def plan_training(self) -> dict[str, Any]:
+    def plan_training(self, config: Settings) -> dict[str, Any]:
         """What this task wants otherwise than TrainingConfig has it."""
         ...
 

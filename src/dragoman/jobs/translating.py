@@ -110,7 +110,7 @@ class Translating:
         search = plan.plan_search(self.prepared, config, request.asked("search"))
         self.about = about_translator(search, self.languages, int(self.prepared.train.lengths().max()))
 
-    def plan_training(self) -> dict[str, Any]:
+    def plan_training(self, config: Settings) -> dict[str, Any]:  # noqa: ARG002
         return {}
 
     def describe(self) -> list[tuple[str, str]]:

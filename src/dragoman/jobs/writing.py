@@ -16,6 +16,7 @@ from dragoman.jobs import plan
 from dragoman.jobs.prepare import Notice
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Measured, Sample
+from dragoman.models.gpt import GptConfig
 from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.model import SavedModel
 from dragoman.text.corpus import plain_name
@@ -116,8 +117,11 @@ class Writing:
 
     def plan_use(self, config: Settings, request: Request) -> None: ...
 
-    def plan_training(self) -> dict[str, Any]:
-        return {"label_smoothing": 0.0}  # then the validation loss is the perplexity's logarithm
+    def plan_training(self, config: Settings) -> dict[str, Any]:
+        """No smoothing: then the validation loss is the perplexity's logarithm. A window is as long as a model that
+        has one can look back."""
+        window = {"window": config.longest} if isinstance(config, GptConfig) else {}
+        return {"label_smoothing": 0.0, **window}
 
     def describe(self) -> list[tuple[str, str]]:
         tokenizer = self.tokenizers.target

@@ -7,7 +7,7 @@ from torch import nn
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
-from dragoman.models import rnn, rnn_writer, transformer
+from dragoman.models import gpt, rnn, rnn_writer, transformer
 
 
 class Family(NamedTuple):
@@ -22,6 +22,7 @@ FAMILIES: dict[str, dict[str, Family]] = {
         "rnn": Family(rnn.RnnConfig, rnn.Rnn, rnn.PRESETS),
     },
     "write": {
+        "gpt": Family(gpt.GptConfig, gpt.Gpt, gpt.PRESETS),
         "rnn": Family(rnn_writer.RnnWriterConfig, rnn_writer.RnnWriter, rnn_writer.PRESETS),
     },
 }

@@ -52,6 +52,8 @@ class WriterState(NamedTuple):
 
 
 class RnnWriter(nn.Module):
+    carries = True  # its state goes on from window to window, however long the text is
+
     def __init__(self, config: RnnWriterConfig) -> None:
         super().__init__()
         self.config = c = config

@@ -39,6 +39,7 @@ class Writing(Writer, Protocol):
     """A writer that begins with nothing."""
 
     scores: Any
+    carries: bool  # whether its state goes on from one window of a text into the next
 
     def begin(self, rows: int) -> State: ...
 

@@ -16,14 +16,11 @@ from torch import Tensor, nn
 from dragoman.config import Settings
 from dragoman.models.state import Decoded
 from dragoman.modules.attention import multi_head_attention
-from dragoman.modules.block import Block, Past, Stack, feedforward, length_of
+from dragoman.modules.block import ACTIVATIONS, Block, Past, Stack, feedforward, length_of
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.masks import hide_future, hide_padding
 from dragoman.modules.positions import LearnedPositions, SinusoidalPositions
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
-
 
 class TransformerConfig(Settings):
     source_vocabulary: int = Field(gt=0, description="tokens the encoder knows")

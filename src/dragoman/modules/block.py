@@ -9,6 +9,7 @@ score, BERT passes GELU and norm_first=False.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import cast
 
 from jaxtyping import Bool, Float
@@ -37,12 +38,20 @@ class Residual(nn.Module):
         return x if self.norm_first else self.norm(x)
 
 
-def feedforward(width: int, hidden: int, activation: nn.Module) -> nn.Sequential:
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "gelu-tanh": partial(nn.GELU, approximate="tanh"),  # as GPT-2 computes it
+}
+
+
+def feedforward(width: int, hidden: int, activation: nn.Module, *, bias: bool = True) -> nn.Sequential:
     """FFN(x) = W₂ f(W₁ x + b₁) + b₂, the same for every position (Vaswani et al. 2017, eq. 2)."""
-    inward, outward = nn.Linear(width, hidden), nn.Linear(hidden, width)
+    inward, outward = nn.Linear(width, hidden, bias=bias), nn.Linear(hidden, width, bias=bias)
     for linear in (inward, outward):
         nn.init.xavier_uniform_(linear.weight)
-        nn.init.zeros_(linear.bias)
+        if bias:
+            nn.init.zeros_(linear.bias)
     return nn.Sequential(inward, activation, outward)
 
 

@@ -10,16 +10,18 @@ class TokenEmbedding(nn.Module):
     """A table of V vectors, multiplied by √D as they are read (Vaswani et al. 2017, §3.4).
 
     The table starts with deviation 1/√D, so a scaled vector has parts of variance 1, the size of the
-    positions that are added to it; unscaled, the same table can serve as the output layer.
+    positions that are added to it; unscaled, the same table can serve as the output layer. GPT and BERT
+    do not scale: their vectors start small, and so do the positions they learn.
     """
 
-    def __init__(self, vocabulary: int, width: int) -> None:
+    def __init__(self, vocabulary: int, width: int, *, scaled: bool = True) -> None:
         super().__init__()
         self.table = nn.Embedding(vocabulary, width)
-        nn.init.normal_(self.table.weight, std=width**-0.5)
+        self.scale = math.sqrt(width) if scaled else 1.0
+        nn.init.normal_(self.table.weight, std=width**-0.5 if scaled else 0.02)
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        return self.table(ids) * math.sqrt(self.table.embedding_dim)
+        return self.table(ids) * self.scale if self.scale != 1.0 else self.table(ids)
 
 
 class TokenScores(nn.Module):

@@ -1,6 +1,7 @@
-"""Text to ids and back. Four kinds behind one protocol:
+"""Text to ids and back. Five kinds behind one protocol:
 
     unigram, bpe   subwords, learned by sentencepiece; the default for translation
+    bytes          subwords over bytes, as GPT-2 has them: no text is unknown
     characters     one token a character; for spellings, sounds, dates
     words          one token a word; for small closed vocabularies
 
@@ -20,15 +21,16 @@ from pydantic import Field, model_validator
 
 from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
+from dragoman.text.byte_level import learn_byte_subwords, open_byte_subwords
 from dragoman.text.special import SpecialIds
 
-Kind = Literal["unigram", "bpe", "characters", "words"]
+Kind = Literal["unigram", "bpe", "bytes", "characters", "words"]
 SPECIAL_PIECES = {"pad": "<pad>", "start": "<s>", "end": "</s>", "unknown": "<unk>"}
 WORD_START = "▁"  # how sentencepiece writes the space before a word
 
 
 class TokenizerConfig(Settings):
-    kind: Kind = Field("unigram", description="unigram or bpe subwords, characters, or words")
+    kind: Kind = Field("unigram", description="unigram, bpe or bytes (subwords), characters, or words")
     target_kind: Kind | None = Field(None, description="the target's kind, where it is another than the source's")
     joint: bool = Field(True, description="one vocabulary for both sides")
     vocabulary: int = Field(8000, gt=4, description="how many subwords to learn; fewer if the text has not so many")
@@ -158,6 +160,8 @@ def learn(
             return learn_symbols((text.split() for text in texts), special, separator=" ")
         case "unigram" | "bpe":
             return learn_subwords(kind, list(texts), vocabulary, special, split_digits, keep_spaces)
+        case "bytes":
+            return learn_byte_subwords(texts, vocabulary, special, SPECIAL_PIECES)
 
 
 def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator: str) -> Symbols:
@@ -257,5 +261,7 @@ def open_tokenizers(folder: Path) -> Tokenizers:
 def open_side(folder: Path, name: str, special: SpecialIds) -> Tokenizer:
     if (folder / f"{name}.model").exists():
         return Subwords((folder / f"{name}.model").read_bytes(), special)
+    if (folder / f"{name}.bytes.json").exists():
+        return open_byte_subwords(folder / f"{name}.bytes.json", special)
     about = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return Symbols(about["symbols"], special, separator=about["separator"])

@@ -45,18 +45,16 @@ class TranslationLoss:
 
 @dataclass
 class WritingLoss:
-    """−Σ log p(next token | all before it). The state goes on from window to window, the gradient does not:
-    backpropagation through time is cut off where a window begins."""
+    """−Σ log p(next token | all before it). The state of a recurrent model goes on from window to window, the gradient
+    does not: backpropagation through time is cut off where a window begins. Other models see their window alone."""
 
     label_smoothing: float = 0.0
     state: State = None
 
     def __call__(self, model: Any, batch: Window) -> LossSum:
-        state = model.begin(len(batch.tokens)) if batch.first or self.state is None else self.state
-        states, state = model.write(batch.tokens, state)
-        self.state = map_tensors(state, Tensor.detach)
-        if not all(tensor.isfinite().all() for tensor in tensors_of(self.state)):
-            self.state = None  # or one bad step would spoil all that follow
+        before = None if batch.first else self.state
+        states, after = model.write(batch.tokens, model.begin(len(batch.tokens)) if before is None else before)
+        self.state = without_gradient(after) if model.carries else None
         wanted = batch.wanted.flatten()
         nats = cross_entropy(states.flatten(0, 1), model.scores.table.weight, wanted, self.label_smoothing)
         return LossSum(nats, len(wanted))
@@ -68,6 +66,12 @@ class WritingLoss:
         """Go on with the state that `carried` gave."""
         given = iter(tensors)
         self.state = map_tensors(model.begin(1), lambda _: next(given)) if tensors else None
+
+
+def without_gradient(state: State) -> State:
+    """The state cut off from what made it; nothing where it is not finite, or one bad step would spoil all others."""
+    finite = all(tensor.isfinite().all() for tensor in tensors_of(state))
+    return map_tensors(state, Tensor.detach) if finite else None
 
 
 def cross_entropy(
