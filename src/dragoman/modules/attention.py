@@ -92,8 +92,9 @@ class Attention(nn.Module):
         """Read `memory` once for each state. `bias` is added to the scores: how T5 and ALiBi tell positions."""
         queries = split_heads(self.to_query(states), self.heads)
         dropout = self.dropout if self.training else 0.0
-        if self.score is scaled_dot and self.watcher is None and bias is None:  # the same, fused
-            context = F.scaled_dot_product_attention(queries, *memory, mask, dropout)
+        if self.score in SCALES and self.watcher is None:  # the same, fused
+            shown = mask if bias is None else hide_in(bias, mask)
+            context = F.scaled_dot_product_attention(queries, *memory, shown, dropout, scale=SCALES[self.score])
         else:
             scores = self.score(queries, memory.keys)
             weights = attention_weights(scores if bias is None else scores + bias, mask)
@@ -101,6 +102,13 @@ class Attention(nn.Module):
                 self.watcher(weights.detach())
             context = F.dropout(weights, dropout) @ memory.values
         return self.to_output(merge_heads(context))
+
+
+def hide_in(
+    bias: Float[Tensor, "#B #H #Q #K"], mask: Bool[Tensor, "#B #H #Q #K"] | None
+) -> Float[Tensor, "#B #H #Q #K"]:
+    """One thing to add to the scores, for both: −∞ where a query may not look."""
+    return bias if mask is None else torch.where(mask, bias, -math.inf)
 
 
 def split_heads(x: Float[Tensor, "B N D"], heads: int) -> Float[Tensor, "B H N d"]:
@@ -121,6 +129,9 @@ def dot(queries: Float[Tensor, "B H Q d"], keys: Float[Tensor, "B H K d"]) -> Fl
 def scaled_dot(queries: Float[Tensor, "B H Q d"], keys: Float[Tensor, "B H K d"]) -> Float[Tensor, "B H Q K"]:
     """q·k / √d, which keeps unit variance when the parts of q and k have it."""
     return dot(queries, keys) / math.sqrt(queries.shape[-1])
+
+
+SCALES: dict[Score, float | None] = {dot: 1.0, scaled_dot: None}  # what the fused kernel is told; None is 1/√d
 
 
 class AdditiveScore(nn.Module):

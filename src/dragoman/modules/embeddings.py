@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -25,16 +26,19 @@ class TokenEmbedding(nn.Module):
 
 
 class TokenScores(nn.Module):
-    """logits = E x: each token's score is its vector's dot product with the state.
+    """logits = E x (+ b): each token's score is its vector's dot product with the state.
 
     Given the table of an embedding, input and output are tied: one table, read both ways (Press & Wolf 2017).
     """
 
-    def __init__(self, vocabulary: int, width: int, tied_to: TokenEmbedding | None = None) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, tied_to: TokenEmbedding | None = None, *, bias: bool = False
+    ) -> None:
         super().__init__()
+        self.bias = nn.Parameter(torch.zeros(vocabulary)) if bias else None
         self.table = tied_to.table if tied_to else nn.Embedding(vocabulary, width)
         if tied_to is None:
             nn.init.normal_(self.table.weight, std=width**-0.5)
 
     def forward(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
-        return nn.functional.linear(states, self.table.weight)
+        return nn.functional.linear(states, self.table.weight, self.bias)

@@ -1,9 +1,10 @@
 """Where each token stands: attention alone does not know the order of what it reads."""
 
+import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
@@ -56,3 +57,37 @@ class LearnedPositions(nn.Module):
                 f"shorten the text or train with a larger `longest`"
             )
         return self.table.weight[start : start + length]
+
+
+class RelativePositions(nn.Module):
+    """T5's: no position is told, but each head adds to its scores a number learned for the distance key − query.
+
+    Near distances have a bucket each, far ones share buckets that grow by a factor; from `furthest` on all are alike.
+    A reader in both ways tells before from after; a writer sees no after.
+    """
+
+    def __init__(self, heads: int, buckets: int, furthest: int, *, both_ways: bool) -> None:
+        super().__init__()
+        self.buckets, self.furthest, self.both_ways = buckets, furthest, both_ways
+        self.table = nn.Embedding(buckets, heads)
+        nn.init.normal_(self.table.weight, std=0.1)
+
+    def forward(self, start: int, queries: int, keys: int) -> Float[Tensor, "1 H Q K"]:
+        """For queries that stand at `start`, `start` + 1 … and keys from 0 on."""
+        device = self.table.weight.device
+        places = torch.arange(start, start + queries, device=device)
+        distances = torch.arange(keys, device=device) - places[:, None]  # (Q K)
+        return self.table(self.bucket(distances)).permute(2, 0, 1)[None]
+
+    def bucket(self, distances: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
+        buckets, first = self.buckets, torch.zeros_like(distances)
+        if self.both_ways:
+            buckets //= 2
+            first = (distances > 0) * buckets
+            back = distances.abs()
+        else:
+            back = (-distances).clamp(min=0)
+        exact = buckets // 2
+        share = (back.clamp(min=1).float() / exact).log() / math.log(self.furthest / exact)
+        far = (exact + (share * (buckets - exact)).long()).clamp(max=buckets - 1)
+        return first + torch.where(back < exact, back, far)

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.models.state import State, Translating, map_tensors, tensors_of
+from dragoman.modules.embeddings import TokenScores
 from dragoman.text.batches import Batch
 from dragoman.text.stream import Window
 
@@ -24,7 +25,7 @@ def translation_loss(model: Translating, batch: Batch, label_smoothing: float = 
     """−Σ log p(target token | source, the target before it), all positions at once (teacher forcing)."""
     real = batch.target_mask
     states = model.states(batch.source, batch.source_mask, batch.target_in)[real]  # (N D), no padding
-    nats = cross_entropy(states, model.scores.table.weight, batch.target_out[real], label_smoothing)
+    nats = cross_entropy(states, model.scores, batch.target_out[real], label_smoothing)
     return LossSum(nats, len(states))
 
 
@@ -56,7 +57,7 @@ class WritingLoss:
         states, after = model.write(batch.tokens, model.begin(len(batch.tokens)) if before is None else before)
         self.state = without_gradient(after) if model.carries else None
         wanted = batch.wanted.flatten()
-        nats = cross_entropy(states.flatten(0, 1), model.scores.table.weight, wanted, self.label_smoothing)
+        nats = cross_entropy(states.flatten(0, 1), model.scores, wanted, self.label_smoothing)
         return LossSum(nats, len(wanted))
 
     def carried(self) -> list[Tensor]:
@@ -75,24 +76,30 @@ def without_gradient(state: State) -> State:
 
 
 def cross_entropy(
-    states: Float[Tensor, "N D"], table: Float[Tensor, "V D"], wanted: Int[Tensor, " N"], smoothing: float = 0.0
+    states: Float[Tensor, "N D"],
+    scores: TokenScores,
+    wanted: Int[Tensor, " N"],
+    smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """Σ H(q, softmax(E x)) with q = 1−ε on the wanted token and ε spread evenly over all V.
+    """Σ H(q, softmax(E x + b)) with q = 1−ε on the wanted token and ε spread evenly over all V.
 
     In one pass with its own gradient, a few rows at a time, so the (N V) logits never exist as a whole.
     """
-    return CrossEntropy.apply(states, table, wanted, smoothing, torch.is_grad_enabled())
+    return CrossEntropy.apply(states, scores.table.weight, scores.bias, wanted, smoothing, torch.is_grad_enabled())
 
 
 class CrossEntropy(torch.autograd.Function):
     """nats = Σ lse(z) − (1−ε) z[wanted] − ε mean(z);   ∂/∂z = softmax(z) − (1−ε) onehot − ε/V."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, table: Tensor, wanted: Tensor, smoothing: float, learns: bool) -> Tensor:
+    def forward(
+        ctx: Any, states: Tensor, table: Tensor, bias: Tensor | None, wanted: Tensor, smoothing: float, learns: bool
+    ) -> Tensor:
         nats = states.new_zeros(())
         to_states, to_table = torch.zeros_like(states), torch.zeros_like(table)
+        to_bias = None if bias is None else torch.zeros_like(bias)
         for x, y, to_x in zip(states.split(ROWS), wanted.split(ROWS), to_states.split(ROWS), strict=True):
-            logits = x @ table.T
+            logits = x @ table.T if bias is None else torch.addmm(bias, x, table.T)
             log_sum = logits.logsumexp(dim=-1, keepdim=True)
             right = logits.gather(1, y[:, None])
             nats += (log_sum - (1 - smoothing) * right - smoothing * logits.mean(dim=-1, keepdim=True)).sum()
@@ -101,10 +108,13 @@ class CrossEntropy(torch.autograd.Function):
                 slope.scatter_add_(1, y[:, None], slope.new_full((len(y), 1), smoothing - 1))
                 torch.mm(slope, table, out=to_x)
                 to_table.addmm_(slope.T, x)
-        ctx.save_for_backward(to_states, to_table)
+                if to_bias is not None:
+                    to_bias += slope.sum(dim=0)
+        ctx.save_for_backward(to_states, to_table, to_bias)
         return nats
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        to_states, to_table = ctx.saved_tensors
-        return to_states * upstream[0], to_table * upstream[0], None, None, None
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        to_states, to_table, to_bias = ctx.saved_tensors
+        found = [None if part is None else part * upstream[0] for part in (to_states, to_table, to_bias)]
+        return *found, None, None, None
