@@ -10,6 +10,7 @@ from dragoman.decoding.beam import SearchConfig, beam_search
 from dragoman.models import FAMILIES
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.state import select_rows
+from dragoman.models.t5 import T5Config
 from dragoman.models.transformer import TransformerConfig
 from dragoman.modules.attention import watching
 from dragoman.text.batches import make_batch
@@ -30,6 +31,14 @@ SMALL = {
     "transformer-learned-gelu-untied": TransformerConfig(
         source_vocabulary=V, target_vocabulary=V, width=16, heads=4, layers=1, hidden=32, dropout=0.0,
         positions="learned", longest=32, activation="gelu", tied="none",
+    ),
+    "t5": T5Config(
+        source_vocabulary=V, target_vocabulary=V, width=16, heads=2, head_width=8, layers=2, hidden=32, dropout=0.0,
+        buckets=8, furthest=12,
+    ),
+    "t5-gated-untied": T5Config(
+        source_vocabulary=V, target_vocabulary=V, width=16, heads=4, head_width=6, layers=2, decoder_layers=1,
+        hidden=24, dropout=0.0, gated=True, activation="gelu-tanh", tied="inputs",
     ),
     **{
         f"{cell}-{attention}": RnnConfig(
@@ -197,14 +206,15 @@ def test_two_half_batches_give_the_gradient_of_one(exact):
 def test_attention_maps_have_the_names_of_the_modules(model):
     with watching(model) as maps:
         model.decode(BATCH.target_in, begin(model))
-    layers = model.config.layers
     if isinstance(model.config, RnnConfig):
         assert set(maps) == (set() if model.config.attention == "none" else {"source_attention"})
         steps = sum(weights.shape[2] for weights in maps.get("source_attention", []))
         assert steps == (0 if model.config.attention == "none" else BATCH.target_in.shape[1])
         return
+    layers = model.config.layers
+    written = getattr(model.config, "decoder_layers", None) or layers
     expected = {f"encoder.blocks.{i}.self_attention" for i in range(layers)}
-    expected |= {f"decoder.blocks.{i}.{kind}_attention" for i in range(layers) for kind in ("self", "source")}
+    expected |= {f"decoder.blocks.{i}.{kind}_attention" for i in range(written) for kind in ("self", "source")}
     assert set(maps) == expected
     for weights in maps.values():
         torch.testing.assert_close(weights[0].sum(-1), torch.ones(weights[0].shape[:-1]))

@@ -20,9 +20,15 @@ def test_any_text_comes_back(text):
     assert not set(ids) & {0, 1, 2, 3}
 
 
+def test_names_of_special_tokens_are_plain_text():
+    [ids] = TOKENIZER.encode(["a </s> b <pad>"])
+    assert not set(ids) & {0, 1, 2, 3}
+    assert TOKENIZER.decode(ids) == "a </s> b <pad>"
+
+
 def test_frequent_neighbours_are_merged():
     assert len(TOKENIZER.encode(["the cat"])[0]) < len(b"the cat")
-    assert len(TOKENIZER) == 300
+    assert 260 < len(TOKENIZER) <= 300
 
 
 def test_a_saved_one_is_the_same(tmp_path):

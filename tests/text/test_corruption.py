@@ -12,7 +12,7 @@ SENTINELS = range(1000, 1100)
 
 def test_masks_have_the_shares_of_the_paper():
     ids = np.random.default_rng(0).integers(5, 500, 200_000)
-    shown, asked = mask_tokens(ids, range(5, 500), 4, np.random.default_rng(1))
+    shown, asked = mask_tokens(ids, np.arange(5, 500), 4, np.random.default_rng(1))
     assert asked.mean() == pytest.approx(0.15, abs=0.003)
     assert (shown[asked] == 4).mean() == pytest.approx(0.8, abs=0.01)
     same = (shown == ids)[asked].mean()
@@ -22,7 +22,7 @@ def test_masks_have_the_shares_of_the_paper():
 
 def test_special_tokens_are_never_asked_for():
     ids = np.tile([1, 2, 7, 8], 1000)
-    _, asked = mask_tokens(ids, range(5, 500), 4, np.random.default_rng(1))
+    _, asked = mask_tokens(ids, np.arange(5, 500), 4, np.random.default_rng(1))
     assert not asked[ids < 5].any()
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dragoman.errors import DataError
 from dragoman.text.reading import clean
 from dragoman.text.special import SpecialIds
-from dragoman.text.tokenizer import SPECIAL_PIECES, TokenizerConfig, learn, learn_tokenizers, open_tokenizers
+from dragoman.text.tokenizer import TokenizerConfig, learn, learn_tokenizers, open_tokenizers
 
 TEXTS = [
     f"the {a} {b} saw {n} of them" for a in ("red", "old", "sly") for b in ("fox", "dog", "owl") for n in range(30)
@@ -30,8 +30,16 @@ def test_special_ids_are_where_they_were_set_and_never_in_a_text(tokenizer):
     special = tokenizer.special
     ids = {i for text in tokenizer.encode(TEXTS) for i in text}
     assert ids.isdisjoint({special.pad, special.start, special.end, special.unknown})
-    names = dict(zip(["pad", "start", "end", "unknown"], tokenizer.pieces([0, 1, 2, 3]), strict=True))
-    assert names == SPECIAL_PIECES
+    assert tokenizer.pieces([0, 1, 2, 3]) == ["<pad>", "<s>", "</s>", "<unk>"]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "bytes", "characters", "words"])
+def test_marks_of_hidden_text_have_ids_of_their_own_and_are_never_in_a_text(kind):
+    special = SpecialIds(mask=4, spans=(5, 6, 7))
+    tokenizer = learn(kind, TEXTS, 300, special)
+    assert tokenizer.pieces([4, 5, 6, 7]) == ["<mask>", "<0>", "<1>", "<2>"]
+    assert {4, 5, 6, 7}.isdisjoint(i for text in tokenizer.encode(["a <mask> <0> b", *TEXTS]) for i in text)
+    assert "mask" not in tokenizer.decode([4])
 
 
 def test_what_was_never_seen_is_unknown_and_breaks_nothing(tokenizer):

@@ -83,6 +83,17 @@ class Translator:
         grouped = {text: [found[part.number] for part in group] for text, group in groupby(parts, lambda p: p.line)}
         return [join(grouped.get(first_line + i, [])) for i in range(len(texts))]
 
+    def write_ids(self, sources: Sequence[list[int]], *, beam: int) -> list[list[int]]:
+        """The best output for each source, where both are ids."""
+        search = self.search.changed({"beam": beam}, section="search")
+        parts = [Part(number, number, source, []) for number, source in enumerate(sources)]
+        found = {
+            part.number: hypotheses[0].tokens
+            for batch in batches_of(parts, beam)
+            for part, hypotheses in zip(batch, self.write(batch, search, None), strict=True)
+        }
+        return [found[number] for number in range(len(parts))]
+
     def parts(
         self, texts: Sequence[str], prefixes: Sequence[str] | None, first_line: int, split: bool, notice: Notice
     ) -> Iterator[Part]:

@@ -81,6 +81,6 @@ def windowed_nats(writer: Any, ids: Ids, label_smoothing: float) -> tuple[float,
         states, _ = writer.write(window[:, :-1], writer.begin(len(group)))
         wanted = window[:, -counted:].flatten()
         states = states[:, -counted:].flatten(0, 1)
-        nats += cross_entropy(states, writer.scores, wanted, label_smoothing).item()
+        nats += cross_entropy(states, writer.scores.table.weight, wanted, label_smoothing, writer.scores.bias).item()
         tokens += len(wanted)
     return nats, tokens

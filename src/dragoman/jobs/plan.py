@@ -34,26 +34,28 @@ SPELLING = 14  # letters in a line at most, on the mean, that is one word; longe
 # ── text ──────────────────────────────────────────────────────────────────────────────────
 
 
-def plan_tokenizer(survey: Survey, asked: Mapping[str, Any]) -> TokenizerConfig:
+def plan_tokenizer(survey: Survey, asked: Mapping[str, Any], *, one_table: bool = False) -> TokenizerConfig:
+    """With `one_table` the model has a single one: both sides are read as they are written."""
     kinds = [best_kind([pair[side] for pair in survey.sample]) for side in (0, 1)]
+    if one_table and kinds[0] != kinds[1]:
+        kinds = ["unigram", "unigram"]
     kind = asked.get("kind", kinds[0])
     target_kind = asked.get("target_kind", kind if "kind" in asked else kinds[1])
     chosen: dict[str, Any] = {
         "kind": kind,
         "target_kind": None if target_kind == kind else target_kind,
-        "joint": target_kind == kind and shared_letters(survey.sample) > 0.5,
+        "joint": target_kind == kind and (one_table or shared_letters(survey.sample) > 0.5),
         "vocabulary": vocabulary_for(survey.pairs),
     }
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
 
-def plan_writing_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerConfig:
+def plan_text_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerConfig:
     """A token for every 200 characters of the text, up to 16,000; below 1,000 of them the letters themselves."""
     vocabulary = 100 * round(min(16_000, characters / 200) / 100)
     chosen: dict[str, Any] = {
         "kind": "unigram" if vocabulary >= 1000 else "characters",
         "vocabulary": vocabulary or 100,
-        "keep_spaces": True,
     }
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
@@ -110,6 +112,7 @@ GPTS = (  # width, heads, blocks, tokens to look back on
     (512, 8, 6, 256),
     (768, 12, 12, 512),
 )
+READ = 128  # tokens that a BERT reads at once
 SIZES: dict[str, list[dict[str, Any]]] = {
     "transformer": [
         {"width": width, "heads": heads, "layers": layers, "hidden": hidden, "norm_first": True}
@@ -119,6 +122,14 @@ SIZES: dict[str, list[dict[str, Any]]] = {
     "gpt": [
         {"width": width, "heads": heads, "layers": layers, "hidden": 4 * width, "longest": longest}
         for width, heads, layers, longest in GPTS
+    ],
+    "bert": [
+        {"width": width, "heads": heads, "layers": layers + 1, "hidden": hidden, "longest": READ}
+        for width, heads, layers, hidden in TRANSFORMERS
+    ],
+    "t5": [
+        {"width": width, "heads": heads, "head_width": width // heads, "layers": layers, "hidden": hidden}
+        for width, heads, layers, hidden in TRANSFORMERS
     ],
 }
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time

@@ -21,14 +21,17 @@ import torch
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
-from dragoman.jobs import plan, translating, writing
+from dragoman.jobs import plan, texts, translating
+from dragoman.jobs.filling import Filling
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
+from dragoman.jobs.restoring import Restoring
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
+from dragoman.jobs.writing import Writing
 from dragoman.models import FAMILIES, USUAL, find_family
 from dragoman.runs.checkpoint import save_checkpoint
 from dragoman.runs.files import recover_folder
@@ -259,30 +262,51 @@ TASKS = {
     "translate": Job(
         translating.find, translating.Translating.prepare, translating.Translating.reopen, tuple(SECTIONS)
     ),
-    "write": Job(writing.find, writing.Writing.prepare, writing.Writing.reopen, ("tokenizer", "training")),
+    "write": Job(texts.find, Writing.prepare, Writing.reopen, ("tokenizer", "training")),
+    "fill": Job(texts.find, Filling.prepare, Filling.reopen, ("tokenizer", "training")),
+    "restore": Job(texts.find, Restoring.prepare, Restoring.reopen, ("tokenizer", "training", "search")),
 }
 
 
 def resolve(request: Request) -> Request:
     """Task and family: as asked for, as the model to start from has them, or as the files tell."""
     known = task_and_family_at(Path(request.start_from)) if request.start_from else None
-    only = [task for task, families in FAMILIES.items() if request.family in families]
-    if is_lone_text(request.corpora) and not (request.task or request.family or known):
+    lone = is_lone_text(request.corpora)
+    if lone and not (request.task or request.family or known):
         raise UsageError(
             "E-USE-01",
             f"one plain file has no partner ({Path(request.corpora[0]).name}): to translate, give SOURCE and TARGET; "
             "to learn to write text like it, add --task write",
         )
-    told = only[0] if len(only) == 1 else "write" if is_lone_text(request.corpora) else "translate"
-    task = request.task or (known[0] if known else told)
-    family = request.family or (known[1] if known else USUAL.get(task, ""))
-    if known and (task, family) != known:
+    family = request.family or (known[1] if known else "")
+    task = request.task or (known[0] if known else told_task(family, lone))
+    if not request.task and lone and family == "t5":
+        task = "restore"
+    family = family or USUAL.get(task, "")
+    if known and (task, family) not in (known, *LEADS_TO.get(known, ())):
         raise UsageError(
             "E-USE-10",
             f"{request.start_from} is of the family {known[1]} and learned to {known[0]}, and this run is to {task} "
             f"with the family {family}; leave out --task and --family, or --from",
         )
     return request.model_copy(update={"task": task, "family": family})
+
+
+LEADS_TO = {  # what a model that learned one thing may go on to learn
+    ("translate", "t5"): [("restore", "t5")],
+    ("fill", "bert"): [("classify", "bert")],
+}
+
+
+def told_task(family: str, lone: bool) -> str:
+    """From the family, where it learns one thing only; else from whether there is one text or pairs."""
+    kinds = ("write", "fill", "restore") if lone else ("translate",)
+    return next((task for task in kinds if family in FAMILIES[task]), only_task(family) or kinds[0])
+
+
+def only_task(family: str) -> str:
+    tasks = [task for task, families in FAMILIES.items() if family in families]
+    return tasks[0] if len(tasks) == 1 else ""
 
 
 def refuse_unknown_settings(request: Request, task: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 from dragoman.config import Settings
@@ -61,11 +62,22 @@ class Objective(Protocol):
     def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
 
 
+@torch.inference_mode()
+def mean_nats(objective: Objective, model: Any, order: Order) -> float:
+    """The loss over all of an epoch, a token."""
+    losses = [objective(model, order.batch(0, k)) for k in range(len(order))]
+    return sum(loss.nats.item() for loss in losses) / sum(loss.tokens for loss in losses)
+
+
 @runtime_checkable
 class Task(Protocol):
     name: str  # as FAMILIES has it
     about: dict[str, Any]  # saved with the model: how to use it
-    tokenizer_settings: dict[str, Any]  # as chosen; empty where the tokenizers came with a model
+
+    @property
+    def tokenizer_settings(self) -> dict[str, Any]:
+        """As chosen; empty where the tokenizers came with a model."""
+        ...
 
     @property
     def tokenizers(self) -> Tokenizers: ...

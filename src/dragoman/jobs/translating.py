@@ -1,11 +1,9 @@
 """The task `translate`: from a corpus of sentence pairs to batches of them, and to scores of what a model writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-
-import torch
 
 from dragoman.config import Settings
 from dragoman.decoding.beam import SearchConfig
@@ -14,7 +12,7 @@ from dragoman.evaluation.scores import bleu, chrf
 from dragoman.jobs import plan
 from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey
 from dragoman.jobs.request import Request
-from dragoman.jobs.task import Measured, Sample
+from dragoman.jobs.task import Measured, Sample, mean_nats
 from dragoman.runs.model import SavedModel
 from dragoman.text.batches import Batch, BatchOrder, make_batch
 from dragoman.text.corpus import Corpus, find_corpus
@@ -70,7 +68,9 @@ class Translating:
     ) -> "Translating":
         data = DataConfig.read(request.asked("data"), section="data")
         surveyed: Survey = survey(corpora.train, corpora.valid is not None, data)
-        chosen = None if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"))
+        chosen = None if saved else plan.plan_tokenizer(
+            surveyed, request.asked("tokenizer"), one_table=request.family == "t5"
+        )
         tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]
         prepared = prepare(folder, corpora.train, corpora.valid, surveyed, tokenizer, data, notice)
         settings = chosen.model_dump() if chosen else {}
@@ -145,14 +145,10 @@ class Translating:
     def objective(self, training: TrainingConfig) -> TranslationLoss:
         return TranslationLoss(training.label_smoothing)
 
-    @torch.inference_mode()
     def validation_loss(self, model: Any, training: TrainingConfig) -> float:
         """Nats per token with the training's own smoothing: sharp guesses that are wrong cost less than without it."""
-        objective, nats, tokens = self.objective(training), 0.0, 0
-        for batch in PairOrder(self.prepared.valid, training.tokens_per_step, 0, self.tokenizers.special).epoch():
-            loss = objective(model, batch)
-            nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
-        return nats / tokens
+        order = PairOrder(self.prepared.valid, training.tokens_per_step, 0, self.tokenizers.special)
+        return mean_nats(self.objective(training), model, order)
 
     def measure(self, model: Any, training: TrainingConfig) -> Measured:
         some = spread(self.prepared.valid_texts, SCORED)
@@ -181,9 +177,6 @@ class PairOrder:
 
     def batch(self, epoch: int, k: int) -> Batch:
         return make_batch([self.index[int(row)] for row in self.batches.rows(epoch, k)], self.special)
-
-    def epoch(self) -> Iterator[Batch]:
-        return (self.batch(0, k) for k in range(len(self)))
 
 
 def about_translator(search: SearchConfig, languages: tuple[str, str], longest: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from torch import nn
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
-from dragoman.models import gpt, rnn, rnn_writer, transformer
+from dragoman.models import bert, gpt, rnn, rnn_writer, t5, transformer
 
 
 class Family(NamedTuple):
@@ -16,18 +16,22 @@ class Family(NamedTuple):
     presets: dict[str, dict[str, Any]]
 
 
+T5 = Family(t5.T5Config, t5.T5, t5.PRESETS)
 FAMILIES: dict[str, dict[str, Family]] = {
     "translate": {
         "transformer": Family(transformer.TransformerConfig, transformer.Transformer, transformer.PRESETS),
         "rnn": Family(rnn.RnnConfig, rnn.Rnn, rnn.PRESETS),
+        "t5": T5,
     },
     "write": {
         "gpt": Family(gpt.GptConfig, gpt.Gpt, gpt.PRESETS),
         "rnn": Family(rnn_writer.RnnWriterConfig, rnn_writer.RnnWriter, rnn_writer.PRESETS),
     },
+    "fill": {"bert": Family(bert.BertConfig, bert.Bert, bert.PRESETS)},
+    "restore": {"t5": T5},
 }
 
-USUAL = {"translate": "transformer", "write": "rnn"}  # the family, where nobody said
+USUAL = {"translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5"}  # the family, where nobody said
 
 
 def build(config: Settings) -> nn.Module:
@@ -35,6 +39,7 @@ def build(config: Settings) -> nn.Module:
 
 
 def task_and_family_of(config: Settings) -> tuple[str, str]:
+    """What a model of these settings is for. A T5 that learned to restore text is from then on a translator."""
     return next(
         (task, name)
         for task, families in FAMILIES.items()

@@ -58,12 +58,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class Bert(nn.Module):
-    """Its states, and the head that fills masked places."""
+class BertReader(nn.Module):
+    """A text as states, one a token, each of which has seen all others: what every use of BERT begins with."""
 
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, c: BertConfig) -> None:
         super().__init__()
-        self.config = c = config
         norm = partial(nn.LayerNorm, c.width, eps=c.epsilon)
         self.embedding = TokenEmbedding(c.vocabulary, c.width, scaled=False)
         self.positions = LearnedPositions(c.longest, c.width)
@@ -80,20 +79,36 @@ class Bert(nn.Module):
             )
             for _ in range(c.layers)
         )
-        self.transform = nn.Sequential(nn.Linear(c.width, c.width), ACTIVATIONS[c.activation](), norm())
-        self.scores = TokenScores(c.vocabulary, c.width, self.embedding, bias=True)
+
+    def forward(
+        self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """A place where `real` is False is seen by no other."""
+        kinds = torch.zeros_like(tokens) if segments is None else segments
+        x = self.embedding(tokens) + self.positions(0, tokens.shape[1]) + self.segments(kinds)
+        x = self.dropout(self.norm(x)).masked_fill(~real[:, :, None], 0.0)
+        return self.encoder(x, hide_padding(real))[0]
+
+
+class Bert(nn.Module):
+    """The reader, and the head that tells what stands in masked places."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = c = config
+        self.reader = BertReader(c)
+        norm = nn.LayerNorm(c.width, eps=c.epsilon)
+        self.transform = nn.Sequential(nn.Linear(c.width, c.width), ACTIVATIONS[c.activation](), norm)
+        self.scores = TokenScores(c.vocabulary, c.width, self.reader.embedding, bias=True)
 
     def forward(
         self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T V"]:
         """A score for every token at every place."""
-        return self.scores(self.transform(self.read(tokens, real, segments)))
+        return self.scores(self.transform(self.reader(tokens, real, segments)))
 
-    def read(
-        self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B T D"]:
-        """The states; a place where `real` is False is seen by no other."""
-        kinds = torch.zeros_like(tokens) if segments is None else segments
-        x = self.embedding(tokens) + self.positions(0, tokens.shape[1]) + self.segments(kinds)
-        x = self.dropout(self.norm(x)).masked_fill(~real[:, :, None], 0.0)
-        return self.encoder(x, hide_padding(real))[0]
+    def states(
+        self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"], asked: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "N D"]:
+        """What `scores` is to be given for the places that are asked for."""
+        return self.transform(self.reader(tokens, real)[asked])

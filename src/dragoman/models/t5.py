@@ -43,7 +43,9 @@ class T5Config(Settings):
     buckets: int = Field(32, gt=3, description="distances told apart")
     furthest: int = Field(128, gt=4, description="distance from which on all are alike")
     epsilon: float = Field(1e-6, gt=0, description="added to the mean square in norms")
-    tied: bool = Field(True, description="one table for all vectors; the output's are then read with 1/√width")
+    tied: Literal["all", "inputs"] = Field(
+        "all", description="share one table: by both embeddings and the output, which reads it with 1/√width; or not"
+    )
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "T5Config":
@@ -89,7 +91,7 @@ class T5(nn.Module):
         encoder, decoder = c.blocks
         self.source_embedding = self.target_embedding = TokenEmbedding(c.source_vocabulary, c.width, scaled=False)
         nn.init.normal_(self.source_embedding.table.weight, std=1.0)
-        self.scores = TokenScores(c.target_vocabulary, c.width, self.target_embedding if c.tied else None)
+        self.scores = TokenScores(c.target_vocabulary, c.width, self.target_embedding if c.tied == "all" else None)
         self.dropout = Dropout(c.dropout)
         self.encoder_distances = RelativePositions(c.heads, c.buckets, c.furthest, both_ways=True)
         self.decoder_distances = RelativePositions(c.heads, c.buckets, c.furthest, both_ways=False)
@@ -126,7 +128,7 @@ class T5(nn.Module):
         distances = self.decoder_distances(start, length, start + length)
         x, past = self.decoder(x, mask, distances, state.past, state.source, state.source_mask)
         x = self.dropout(x)
-        return (x * self.config.width**-0.5 if self.config.tied else x), state._replace(past=past)
+        return (x * self.config.width**-0.5 if self.config.tied == "all" else x), state._replace(past=past)
 
 
 class GatedFeedForward(nn.Module):

@@ -20,6 +20,7 @@ class ByteSubwords:
         self.kind = "byte subwords"
         self.special = special
         self.model = model
+        model.encode_special_tokens = True  # a text that says </s> means these four letters
 
     def __len__(self) -> int:
         return self.model.get_vocab_size()
@@ -50,11 +51,8 @@ def open_byte_subwords(path: Path, special: SpecialIds) -> ByteSubwords:
     return ByteSubwords(Tokenizer.from_file(str(path)), special)
 
 
-def learn_byte_subwords(
-    texts: Iterable[str], vocabulary: int, special: SpecialIds, pieces: dict[str, str]
-) -> ByteSubwords:
-    """`pieces` are the names of the special tokens; they take the first ids."""
-    ids = {getattr(special, name): piece for name, piece in reversed(pieces.items())}
+def learn_byte_subwords(texts: Iterable[str], vocabulary: int, special: SpecialIds) -> ByteSubwords:
+    ids = special.pieces()  # they come first
     if sorted(ids) != list(range(len(ids))):
         raise UsageError("E-TOK-03", f"byte subwords need the special ids 0 … {len(ids) - 1}, not {sorted(ids)}")
     model = Tokenizer(models.BPE())

@@ -12,32 +12,57 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Int
+from torch import Tensor
+
+from dragoman.text.special import SpecialIds
 
 SHARE = 0.15  # of the tokens that are hidden
 MASKED, REPLACED = 0.8, 0.1  # of those: shown as [MASK], shown as another token; the rest is shown as it is
 SPAN = 3.0  # tokens in a hidden span, on the mean
 
 
-class Masked(NamedTuple):
-    tokens: Int[np.ndarray, " T"]
-    asked: Bool[np.ndarray, " T"]  # where the token that was there is to be told
+class MaskedBatch(NamedTuple):
+    """Read `tokens`; tell what was at the places that are `asked`."""
+
+    tokens: Int[Tensor, "B T"]  # [CLS] x1 … xn [SEP]
+    real: Bool[Tensor, "B T"]
+    asked: Bool[Tensor, "B T"]
+    wanted: Int[Tensor, " N"]
+
+
+def hide_tokens(
+    blocks: Int[np.ndarray, "B N"], special: SpecialIds, vocabulary: int, random: np.random.Generator
+) -> MaskedBatch:
+    """BERT's masks over blocks of text, each between [CLS] and [SEP]: the special ids `start` and `end`."""
+    ends = np.full((len(blocks), 1), special.start), np.full((len(blocks), 1), special.end)
+    whole = np.concatenate([ends[0], blocks, ends[1]], axis=1)
+    ordinary = np.setdiff1d(np.arange(vocabulary), list(special.pieces()))
+    tokens, asked = mask_tokens(whole, ordinary, special.mask or 0, random)
+    if not asked.any():  # nothing to learn from is nothing to divide by
+        tokens[0, 1], asked[0, 1] = special.mask or 0, True
+    found = [torch.from_numpy(part) for part in (tokens, np.ones_like(asked), asked, whole[asked])]
+    return MaskedBatch(*found)
 
 
 def mask_tokens(
-    ids: Int[np.ndarray, " T"], vocabulary: range, mask: int, random: np.random.Generator, share: float = SHARE
-) -> Masked:
-    """BERT's masks. `vocabulary` are the ids that may stand for another; ids outside it are never asked for."""
-    ordinary = (ids >= vocabulary.start) & (ids < vocabulary.stop)
-    asked = ordinary & (random.random(len(ids)) < share)
-    luck = random.random(len(ids))
-    others = random.integers(vocabulary.start, vocabulary.stop, len(ids))
+    ids: Int[np.ndarray, "*B"],
+    ordinary: Int[np.ndarray, " O"],
+    mask: int,
+    random: np.random.Generator,
+    share: float = SHARE,
+) -> tuple[Int[np.ndarray, "*B"], Bool[np.ndarray, "*B"]]:
+    """What is shown, and where it is asked what was there. `ordinary` ids may be asked for, and stand for another."""
+    asked = np.isin(ids, ordinary) & (random.random(ids.shape) < share)
+    luck = random.random(ids.shape)
+    others = random.choice(ordinary, ids.shape)
     shown = np.where(luck < MASKED, mask, np.where(luck < MASKED + REPLACED, others, ids))
-    return Masked(np.where(asked, shown, ids), asked)
+    return np.where(asked, shown, ids), asked
 
 
 def hide_spans(
-    ids: Sequence[int], sentinels: range, random: np.random.Generator, share: float = SHARE, span: float = SPAN
+    ids: Sequence[int], sentinels: Sequence[int], random: np.random.Generator, share: float = SHARE, span: float = SPAN
 ) -> tuple[list[int], list[int]]:
     """T5's spans: the text with sentinels for what was taken out, and what was taken out after its sentinels."""
     count = len(ids)
@@ -59,7 +84,7 @@ def cut(total: int, parts: int, random: np.random.Generator) -> list[int]:
     return np.diff([0, *places, total]).tolist()
 
 
-def rebuild(source: Sequence[int], target: Sequence[int], sentinels: range) -> list[int]:
+def rebuild(source: Sequence[int], target: Sequence[int], sentinels: Sequence[int]) -> list[int]:
     """The text that `hide_spans` took apart."""
     taken: dict[int, list[int]] = {}
     newest = -1

@@ -14,7 +14,16 @@ class SpecialIds(Settings):
     start: int = Field(1, ge=0, description="what the decoder is given before the first token")
     end: int = Field(2, ge=0, description="ends every source and every target")
     unknown: int = Field(3, ge=0, description="stands for what the tokenizer has no token for")
+    mask: int | None = Field(None, ge=0, description="stands for a token that is hidden, for a model that fills it in")
+    spans: tuple[int, ...] = Field((), description="stand for spans that are hidden, the first one first")
 
     def never_written(self) -> list[int]:
         """Tokens that no output may hold: the decoder writes words, and `end`."""
-        return sorted({self.pad, self.start, self.unknown} - {self.end})
+        silent = {self.pad, self.start, self.unknown} | ({self.mask} if self.mask is not None else set())
+        return sorted(silent - {self.end})
+
+    def pieces(self) -> dict[int, str]:
+        """How each is written where tokens are shown; where two share an id, the last name here counts."""
+        named = {self.unknown: "<unk>", self.end: "</s>", self.start: "<s>", self.pad: "<pad>"}
+        hidden = {} if self.mask is None else {self.mask: "<mask>"}
+        return named | hidden | {span: f"<{number}>" for number, span in enumerate(self.spans)}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.errors import DataError, SaveError
@@ -116,6 +117,32 @@ class WindowOrder:
         taken = np.stack([self.ids[start : start + self.length + 1] for start in starts]).astype(np.int64)
         window = torch.from_numpy(taken)
         return Window(window[:, :-1], window[:, 1:], first=k == 0)
+
+
+class BlockOrder:
+    """Batch k of an epoch: `rows` blocks of `length` tokens in a row, in random order; each epoch cuts elsewhere."""
+
+    def __init__(self, ids: Ids, rows: int, length: int, seed: int) -> None:
+        self.ids, self.seed = ids, seed
+        self.length = min(length, len(ids))
+        self.blocks = max(1, (len(ids) - self.length) // self.length)  # one less than fit: room for the cut to move
+        self.rows = max(1, min(rows, self.blocks))
+        self.shuffled: tuple[int, NDArray[np.int64]] | None = None
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return self.blocks // self.rows
+
+    def batch(self, epoch: int, k: int) -> Int[np.ndarray, "B N"]:
+        if self.shuffled is None or self.shuffled[0] != epoch:
+            self.shuffled = (epoch, self.starts(epoch))
+        chosen = self.shuffled[1][k * self.rows : (k + 1) * self.rows]
+        return np.stack([self.ids[start : start + self.length] for start in chosen]).astype(np.int64)
+
+    def starts(self, epoch: int) -> NDArray[np.int64]:
+        random = np.random.default_rng([self.seed, epoch])
+        first = int(random.integers(1 + min(self.length, len(self.ids) - self.blocks * self.length)))
+        return first + self.length * random.permutation(self.blocks)
 
 
 def windows_over(ids: Sequence[int] | Ids, rows: int, length: int) -> Iterator[Window]:

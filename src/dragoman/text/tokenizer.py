@@ -25,7 +25,6 @@ from dragoman.text.byte_level import learn_byte_subwords, open_byte_subwords
 from dragoman.text.special import SpecialIds
 
 Kind = Literal["unigram", "bpe", "bytes", "characters", "words"]
-SPECIAL_PIECES = {"pad": "<pad>", "start": "<s>", "end": "</s>", "unknown": "<unk>"}
 WORD_START = "▁"  # how sentencepiece writes the space before a word
 
 
@@ -108,8 +107,8 @@ class Symbols:
         self.special = special
         self.symbols = list(symbols)
         self.separator = separator  # what stands between two symbols: nothing, or a space
-        self.ids = {symbol: i for i, symbol in enumerate(symbols)}
-        self.silent = {special.pad, special.start, special.end}
+        self.ids = {symbol: i for i, symbol in enumerate(symbols) if i not in special.pieces()}
+        self.silent = {*special.pieces()} - {special.unknown, *special.spans}
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -161,13 +160,13 @@ def learn(
         case "unigram" | "bpe":
             return learn_subwords(kind, list(texts), vocabulary, special, split_digits, keep_spaces)
         case "bytes":
-            return learn_byte_subwords(texts, vocabulary, special, SPECIAL_PIECES)
+            return learn_byte_subwords(texts, vocabulary, special)
 
 
 def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator: str) -> Symbols:
     counts = Counter(symbol for text in texts for symbol in text)
     ordered = iter(sorted(counts, key=lambda symbol: (-counts[symbol], symbol)))
-    reserved = {getattr(special, name): piece for name, piece in reversed(SPECIAL_PIECES.items())}
+    reserved = special.pieces()
     size = len(reserved) + len(counts)
     if max(reserved) >= size:
         raise UsageError(
@@ -182,6 +181,10 @@ def learn_subwords(
     alphabet = len(set().union(*texts)) if texts else 0
     proto = io.BytesIO()
     own_start = special.start not in {special.pad, special.end, special.unknown}
+    main = {special.pad, special.start, special.end, special.unknown}
+    others = {i: piece for i, piece in special.pieces().items() if i not in main}
+    if others and sorted(others) != [i for i in range(len(others) + len(main)) if i not in main]:
+        raise UsageError("E-TOK-03", f"the ids {sorted(others)} of hidden text must follow on {sorted(main)}")
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(texts),
@@ -193,6 +196,7 @@ def learn_subwords(
             split_digits=split_digits,
             normalization_rule_name="identity",  # the text is clean already, and must come back as it was
             remove_extra_whitespaces=not keep_spaces,
+            control_symbols=[others[i] for i in sorted(others)],
             user_defined_symbols=["\t"] if keep_spaces else [],  # else it is a mark of sentencepiece's own
             pad_id=special.pad,
             bos_id=special.start if own_start else -1,

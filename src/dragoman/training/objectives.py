@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.models.state import State, Translating, map_tensors, tensors_of
-from dragoman.modules.embeddings import TokenScores
 from dragoman.text.batches import Batch
+from dragoman.text.corruption import MaskedBatch
 from dragoman.text.stream import Window
 
 ROWS = 256  # tokens scored at a time: their logits stay in the cache
@@ -25,7 +25,7 @@ def translation_loss(model: Translating, batch: Batch, label_smoothing: float = 
     """−Σ log p(target token | source, the target before it), all positions at once (teacher forcing)."""
     real = batch.target_mask
     states = model.states(batch.source, batch.source_mask, batch.target_in)[real]  # (N D), no padding
-    nats = cross_entropy(states, model.scores, batch.target_out[real], label_smoothing)
+    nats = cross_entropy(states, model.scores.table.weight, batch.target_out[real], label_smoothing, model.scores.bias)
     return LossSum(nats, len(states))
 
 
@@ -57,7 +57,8 @@ class WritingLoss:
         states, after = model.write(batch.tokens, model.begin(len(batch.tokens)) if before is None else before)
         self.state = without_gradient(after) if model.carries else None
         wanted = batch.wanted.flatten()
-        nats = cross_entropy(states.flatten(0, 1), model.scores, wanted, self.label_smoothing)
+        scores = model.scores
+        nats = cross_entropy(states.flatten(0, 1), scores.table.weight, wanted, self.label_smoothing, scores.bias)
         return LossSum(nats, len(wanted))
 
     def carried(self) -> list[Tensor]:
@@ -69,6 +70,23 @@ class WritingLoss:
         self.state = map_tensors(model.begin(1), lambda _: next(given)) if tensors else None
 
 
+@dataclass(frozen=True)
+class FillingLoss:
+    """−Σ log p(hidden token | all that is shown), over the places that are asked for."""
+
+    label_smoothing: float = 0.0
+
+    def __call__(self, model: Any, batch: MaskedBatch) -> LossSum:
+        states, scores = model.states(batch.tokens, batch.real, batch.asked), model.scores
+        nats = cross_entropy(states, scores.table.weight, batch.wanted, self.label_smoothing, scores.bias)
+        return LossSum(nats, len(states))
+
+    def carried(self) -> list[Tensor]:
+        return []
+
+    def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
+
+
 def without_gradient(state: State) -> State:
     """The state cut off from what made it; nothing where it is not finite, or one bad step would spoil all others."""
     finite = all(tensor.isfinite().all() for tensor in tensors_of(state))
@@ -77,15 +95,16 @@ def without_gradient(state: State) -> State:
 
 def cross_entropy(
     states: Float[Tensor, "N D"],
-    scores: TokenScores,
+    table: Float[Tensor, "V D"],
     wanted: Int[Tensor, " N"],
     smoothing: float = 0.0,
+    bias: Float[Tensor, " V"] | None = None,
 ) -> Float[Tensor, ""]:
     """Σ H(q, softmax(E x + b)) with q = 1−ε on the wanted token and ε spread evenly over all V.
 
     In one pass with its own gradient, a few rows at a time, so the (N V) logits never exist as a whole.
     """
-    return CrossEntropy.apply(states, scores.table.weight, scores.bias, wanted, smoothing, torch.is_grad_enabled())
+    return CrossEntropy.apply(states, table, bias, wanted, smoothing, torch.is_grad_enabled())
 
 
 class CrossEntropy(torch.autograd.Function):
