@@ -25,6 +25,8 @@ COMMANDS = {
     "train": "learn to translate from two files of parallel text, or to write from one text",
     "translate": "translate texts, a file, or standard input, line by line",
     "generate": "write on from a prompt with a language model",
+    "fill": "name the likeliest words for masked places of a text",
+    "embed": "turn texts into vectors, and find which are near to each other",
     "score": "measure a translator by BLEU, chrF and TER, or a language model by perplexity",
     "compare": "train several models on equal terms, and say which is better, where, and at what cost",
     "data": "check, count, split or generate parallel text",

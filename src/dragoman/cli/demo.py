@@ -44,13 +44,14 @@ def demo(
         Print every event as one JSON object a line.
     """
     from dragoman.cli.display import show
-    from dragoman.decoding.translate import load
+    from dragoman.decoding.load import load_as
+    from dragoman.decoding.translate import Translator
     from dragoman.jobs.demo import TRY, exact_by_kind, make_demo
     from dragoman.jobs.start import start
 
     made = make_demo(out, seconds, seed)
     show(start(made.request, threads=threads), as_json=json)
-    translator = load(out)
+    translator = load_as(Translator, out)
     exact = exact_by_kind(translator, made.test)
     lines = out / "try.txt"
     if not lines.exists():

@@ -68,13 +68,14 @@ def generate(
     if strange:
         raise UsageError("E-USE-12", f"the prompt {strange[0]!r} is not UTF-8; write it in UTF-8")
 
-    from dragoman.decoding.generate import load_writer
+    from dragoman.decoding.generate import TextWriter
+    from dragoman.decoding.load import load_as
     from dragoman.decoding.sample import SampleConfig
     from dragoman.jobs.machine import use_threads
 
     values = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "repetition": repetition}
     use_threads(threads)
-    writer = load_writer(model)
+    writer = load_as(TextWriter, model)
     for one in prompts:
         writer.read(one)  # what is wrong with one is said before anything is printed
     for number, one in enumerate(prompts):

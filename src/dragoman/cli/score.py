@@ -85,12 +85,13 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
 
     refuse_missing(path)
 
-    from dragoman.decoding.generate import load_writer
+    from dragoman.decoding.generate import TextWriter
+    from dragoman.decoding.load import load_as
     from dragoman.evaluation.perplexity import perplexity
     from dragoman.jobs.machine import use_threads
 
     use_threads(threads)
-    writer = load_writer(model)
+    writer = load_as(TextWriter, model)
     found = perplexity(writer.model, writer.tokenizer, read_lines(path, encoding))
     per_token, bits = found.per_token, found.bits_per_character
     if json:
@@ -103,11 +104,12 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
 
 
 def open_translator(model: str, threads: int | None) -> "Translator":
-    from dragoman.decoding.translate import load
+    from dragoman.decoding.load import load_as
+    from dragoman.decoding.translate import Translator
     from dragoman.jobs.machine import use_threads
 
     use_threads(threads)
-    return load(model)
+    return load_as(Translator, model)
 
 
 def read_hypotheses(path: Path, count: int, encoding: str) -> list[str]:

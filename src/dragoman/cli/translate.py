@@ -80,12 +80,13 @@ def translate(
     if input:
         refuse_missing(input)
 
+    from dragoman.decoding.load import load_as
     from dragoman.decoding.sample import SampleConfig
-    from dragoman.decoding.translate import load
+    from dragoman.decoding.translate import Translator
     from dragoman.jobs.machine import use_threads
 
     use_threads(threads)
-    translator = load(model)
+    translator = load_as(Translator, model)
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     sampling = SampleConfig.read(drawn, section="sample") if sample else None
     done = 0

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 
 from dragoman.decoding.sample import SampleConfig, keep_likely
 from dragoman.errors import DataError
-from dragoman.runs.model import open_model
 from dragoman.text.tokenizer import Tokenizers
 
 HALF = "\ufffd"  # how half of a character is decoded, until its other bytes come
@@ -105,15 +103,3 @@ def until(stop: str, parts: Iterator[str]) -> Iterator[str]:
         yield held[:safe]
         held = held[safe:]
     yield held
-
-
-def load_writer(path: str | Path) -> TextWriter:
-    """The language model in a run's folder, or in a model's."""
-    saved = open_model(Path(path))
-    if saved.task != "write":
-        raise DataError(
-            "E-RUN-10",
-            f"{path} holds a model that learned to {saved.task}, not to write text; give it sentence pairs in "
-            "`score`, or sentences in `translate`",
-        )
-    return TextWriter(saved.model, saved.tokenizers)

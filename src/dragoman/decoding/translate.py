@@ -7,7 +7,6 @@ padding is never looked at, and the results come back in the order of the input.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +17,6 @@ from dragoman.decoding.maps import AttentionMap, align_words, attention_maps, so
 from dragoman.decoding.sample import SampleConfig, sample
 from dragoman.decoding.split import split_text
 from dragoman.errors import DataError, UsageError
-from dragoman.runs.model import open_model
 from dragoman.text.batches import make_batch, make_source
 from dragoman.text.reading import clean
 from dragoman.text.tokenizer import Tokenizer, Tokenizers
@@ -168,17 +166,6 @@ class Translator:
         written = self.translate([text])[0].text if target is None else target
         [source], [ids] = self.tokenizers.source.encode([clean(text)]), self.tokenizers.target.encode([clean(written)])
         return attention_maps(self.model, self.tokenizers, source, ids)
-
-
-def load(path: str | Path) -> Translator:
-    """The translator in a run's folder, or in a model's."""
-    saved = open_model(Path(path))
-    if saved.task != "translate":
-        raise DataError(
-            "E-RUN-10",
-            f"{path} holds a model that learned to {saved.task}, not to translate; dragoman generate writes with it",
-        )
-    return Translator(saved.model, saved.tokenizers, saved.about)
 
 
 def batches_of(parts: list[Part], beam: int) -> Iterator[list[Part]]:

@@ -51,11 +51,12 @@ def plan_tokenizer(survey: Survey, asked: Mapping[str, Any], *, one_table: bool 
 
 
 def plan_text_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerConfig:
-    """A token for every 200 characters of the text, up to 16,000; below 1,000 of them the letters themselves."""
+    """A token for every 200 characters of the text, up to 16,000; below 1,000 of them the letters themselves, where a
+    text is to be written as it is: what is hidden in it is told by words."""
     vocabulary = 100 * round(min(16_000, characters / 200) / 100)
     chosen: dict[str, Any] = {
-        "kind": "unigram" if vocabulary >= 1000 else "characters",
-        "vocabulary": vocabulary or 100,
+        "kind": "unigram" if vocabulary >= 1000 or not asked.get("keep_spaces") else "characters",
+        "vocabulary": max(vocabulary, 500),
     }
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 

@@ -1,4 +1,4 @@
-"""The task `restore`: from a text to blocks of it with spans taken out, and to the spans: how T5 learns from plain text.
+"""The task `restore`: from a text to blocks with spans taken out, and to the spans: how T5 learns from plain text.
 
 What comes of it is a text-to-text model like any other; `--from` it learns a task of its own from pairs.
 """

@@ -71,8 +71,12 @@ def mean_nats(objective: Objective, model: Any, order: Order) -> float:
 
 @runtime_checkable
 class Task(Protocol):
-    name: str  # as FAMILIES has it
     about: dict[str, Any]  # saved with the model: how to use it
+
+    @property
+    def name(self) -> str:
+        """As FAMILIES has it."""
+        ...
 
     @property
     def tokenizer_settings(self) -> dict[str, Any]:

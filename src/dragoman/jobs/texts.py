@@ -74,7 +74,7 @@ class TextData:
         notice: Notice,
         settings: dict[str, Any],
     ) -> "TextData":
-        """`settings` are what the task wants of the tokenizer. Where white space is not kept, empty lines are left out."""
+        """`settings` are what the task wants of the tokenizer. Empty lines are left out where white space is."""
         characters = sum(len(line) + 1 for line in texts.lines(texts.train))
         chosen = plan.plan_text_tokenizer(characters, {**settings, **request.asked("tokenizer")})
         kept = characters if texts.valid else round((1 - VALID) * characters)

@@ -68,8 +68,10 @@ class Translating:
     ) -> "Translating":
         data = DataConfig.read(request.asked("data"), section="data")
         surveyed: Survey = survey(corpora.train, corpora.valid is not None, data)
-        chosen = None if saved else plan.plan_tokenizer(
-            surveyed, request.asked("tokenizer"), one_table=request.family == "t5"
+        chosen = (
+            None
+            if saved
+            else plan.plan_tokenizer(surveyed, request.asked("tokenizer"), one_table=request.family == "t5")
         )
         tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]
         prepared = prepare(folder, corpora.train, corpora.valid, surveyed, tokenizer, data, notice)

@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 from sacrebleu.metrics import BLEU
 
-from dragoman.decoding.translate import Translator, load
+from dragoman.decoding.load import load_as
+from dragoman.decoding.translate import Translator
 from dragoman.evaluation.scores import SAMPLES, Chrf, by_length, lowercased_bleu
 from dragoman.evaluation.scores import measure as score_by
 from dragoman.lab.held_out import Sentences
@@ -18,7 +19,7 @@ WARM_UP = 8  # sentences translated before the clock starts
 
 def measure(run: Path, test: Sentences) -> Measured:
     """Translate the test set as the model would for anybody, and look at a few of its sentences closely."""
-    translator = load(run)
+    translator = load_as(Translator, run)
     sources, references = [pair.source for pair in test.pairs], [pair.target for pair in test.pairs]
     translator.translate(sources[:WARM_UP])
     began = time.perf_counter()

@@ -22,6 +22,7 @@ from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.masks import hide_future, hide_padding
 from dragoman.modules.positions import LearnedPositions, SinusoidalPositions
 
+
 class TransformerConfig(Settings):
     source_vocabulary: int = Field(gt=0, description="tokens the encoder knows")
     target_vocabulary: int = Field(gt=0, description="tokens the decoder knows")

@@ -40,6 +40,17 @@ def make_source(sources: Sequence[Sentence], special: SpecialIds) -> tuple[Int[T
     return pad(sources, special.pad, after=special.end)
 
 
+class Reading(NamedTuple):
+    """Texts for a model that only reads."""
+
+    tokens: Int[Tensor, "B T"]  # [CLS] x1 … xn [SEP], which are `start` and `end`
+    real: Bool[Tensor, "B T"]
+
+
+def make_reading(texts: Sequence[Sentence], special: SpecialIds) -> Reading:
+    return Reading(*pad(texts, special.pad, before=special.start, after=special.end))
+
+
 def pad(
     sentences: Sequence[Sentence], filler: int, *, before: int | None = None, after: int | None = None
 ) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:

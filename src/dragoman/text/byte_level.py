@@ -33,7 +33,7 @@ class ByteSubwords:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Bytes stand for themselves in an alphabet of their own; a space is shown as `Ġ`."""
-        return [self.model.id_to_token(int(i)) for i in ids]
+        return [self.model.id_to_token(int(i)) or "" for i in ids]
 
     def words(self, ids: Sequence[int]) -> list[int]:
         word, numbers = -1, []

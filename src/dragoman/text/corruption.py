@@ -1,11 +1,11 @@
 """Text without labels made into a task: hide some of it, and ask for what was hidden.
 
-    masks     BERT: 15 % of the tokens are asked for; of these 80 % are shown as [MASK], 10 % as another token, 10 % as
-              they are, so that a model cannot trust what it sees
-    spans     T5: 15 % of the tokens, in spans of three on the mean, are each replaced by one sentinel; the target is
-              every sentinel with what stood there:
+masks     BERT: 15 % of the tokens are asked for; of these 80 % are shown as [MASK], 10 % as another token, 10 % as
+          they are, so that a model cannot trust what it sees
+spans     T5: 15 % of the tokens, in spans of three on the mean, are each replaced by one sentinel; the target is
+          every sentinel with what stood there:
 
-                  Thank you ⟨0⟩ me to your party ⟨1⟩ week      →      ⟨0⟩ for inviting ⟨1⟩ last ⟨2⟩
+              Thank you ⟨0⟩ me to your party ⟨1⟩ week      →      ⟨0⟩ for inviting ⟨1⟩ last ⟨2⟩
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,49 @@
+"""dragoman fill: what stands in the masked places of a text."""
+
+import json as json_module
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def fill(
+    model: str,
+    text: str,
+    *,
+    top: int = 5,
+    threads: int | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Name the likeliest tokens for each [MASK] in a text.
+
+    Parameters
+    ----------
+    model
+        A run's folder, or a model's, of the family bert.
+    text
+        A text with [MASK] where something is to be filled in.
+    top
+        How many candidates for each place.
+    threads
+        Processor threads to use; else one for each core.
+    json
+        One JSON object a place: its candidates with their probabilities and the whole text.
+    """
+    from dragoman.errors import UsageError
+
+    if top < 1:
+        raise UsageError("E-USE-12", f"--top {top} asks for nothing; give 1 or more")
+
+    from dragoman.decoding.fill import Filler
+    from dragoman.decoding.load import load_as
+    from dragoman.jobs.machine import use_threads
+
+    use_threads(threads)
+    for number, candidates in enumerate(load_as(Filler, model).fill(text, top=top), start=1):
+        if json:
+            found = [candidate._asdict() for candidate in candidates]
+            print(json_module.dumps({"place": number, "candidates": found}, ensure_ascii=False))
+            continue
+        for candidate in candidates:
+            print(f"{number}  {candidate.probability:6.1%}  {candidate.token:<16} {candidate.text}")
+    return 0
