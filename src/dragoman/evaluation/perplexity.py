@@ -52,8 +52,8 @@ def perplexity(model: nn.Module, tokenizer: Tokenizer, lines: Iterable[str]) -> 
 def text_nats(model: nn.Module, ids: Ids, *, rows: int = ROWS, label_smoothing: float = 0.0) -> tuple[float, int]:
     """The sum of −log p over a text, and over how many tokens.
 
-    A recurrent model reads it through, in several rows if that may be faster: then each begins without a past, and a few
-    tokens that do not fill a row are left out. A model with a window sees each token after half a window at least.
+    A recurrent model reads it through, in several rows if that may be faster: then each begins without a past, and a
+    few tokens that do not fill a row are left out. A model with a window sees each token after half a window at least.
     """
     writer: Any = model.eval()
     if not writer.carries:

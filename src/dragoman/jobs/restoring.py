@@ -6,7 +6,7 @@ What comes of it is a text-to-text model like any other; `--from` it learns a ta
 from collections.abc import Mapping
 from math import exp
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Restoring(TextTask):
     measured = 100_000
 
     @classmethod
-    def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> Self:
+    def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> "Restoring":
         task = super().reopen(folder, recorded)
         task.about = about_translator(SearchConfig.read(recorded["search"], section="search"), ("", ""), BLOCK)
         return task

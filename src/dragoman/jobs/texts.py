@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from dragoman.config import Settings
 from dragoman.errors import DataError
@@ -26,6 +26,8 @@ from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, open_tok
 
 VALID = 0.1  # of the text, its end, held back where no validation text is given
 LEARNED_FROM = 20_000_000  # characters that a tokenizer is learned from, at most
+
+Kind = TypeVar("Kind", bound="TextTask")
 
 
 class Texts(NamedTuple):
@@ -122,12 +124,14 @@ class TextTask:
     measured: ClassVar[int]  # tokens of the validation text that are read at each validation, at most
 
     @classmethod
-    def prepare(cls, folder: Path, request: Request, texts: Texts, saved: SavedModel | None, notice: Notice) -> Self:
+    def prepare(
+        cls: type[Kind], folder: Path, request: Request, texts: Texts, saved: SavedModel | None, notice: Notice
+    ) -> Kind:
         settings = {"keep_spaces": cls.keep_spaces, "special": cls.special}
         return cls(TextData.prepare(folder, request, texts, saved, notice, settings))
 
     @classmethod
-    def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> Self:
+    def reopen(cls: type[Kind], folder: Path, recorded: Mapping[str, Any]) -> Any:
         return cls(TextData.reopen(folder, recorded))
 
     @property
