@@ -22,13 +22,13 @@ def batches(count: int, vocabulary: int) -> list[Batch]:
     return made
 
 
-def race(benchmark: str, cases: Mapping[str, Iterator[int]], against: str) -> None:
+def race(benchmark: str, cases: Mapping[str, Iterator[int]], against: str, steps: int = STEPS) -> None:
     """A case yields the tokens of each step it has made. The best round of each counts."""
     best = dict.fromkeys(cases, 0.0)
     for number in range(ROUNDS + 1):
-        for name, steps in cases.items():
+        for name, case in cases.items():
             start = time.perf_counter()
-            tokens = sum(next(steps) for _ in range(STEPS))
+            tokens = sum(next(case) for _ in range(steps))
             if number:  # the first round warms up
                 best[name] = max(best[name], tokens / (time.perf_counter() - start))
     for name, speed in best.items():

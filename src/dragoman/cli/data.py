@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -136,7 +136,9 @@ def split(
 
 @app.command
 def make(
-    kind: Annotated[Literal["dates", "numbers", "copy", "reverse"], Parameter(help="what the pairs are about")],
+    kind: Annotated[
+        str, Parameter(help="what the pairs are about: dates, numbers, copy, reverse, or several, as copy+reverse")
+    ],
     out: Annotated[Path, Parameter(help="the folder to write train, valid and test into")],
     *,
     count: Annotated[int, Parameter(help="pairs to train on")] = 10_000,

@@ -10,7 +10,7 @@ from dragoman.evaluation.perplexity import text_nats
 from dragoman.jobs.task import Measured, Sample
 from dragoman.jobs.texts import TextTask
 from dragoman.models.gpt import GptConfig
-from dragoman.text.stream import WindowOrder
+from dragoman.text.stream import ShuffledWindows, WindowOrder
 from dragoman.training.objectives import WritingLoss
 from dragoman.training.settings import TrainingConfig
 
@@ -23,14 +23,15 @@ class Writing(TextTask):
     measured = 200_000
 
     def plan_training(self, config: Settings) -> dict[str, Any]:
-        """No smoothing: then the validation loss is the perplexity's logarithm. A window is as long as a model that
-        has one can look back."""
-        window = {"window": config.longest} if isinstance(config, GptConfig) else {}
-        return {"label_smoothing": 0.0, **window}
+        """No smoothing: then the validation loss is the perplexity's logarithm. A model that looks back over a window
+        is shown windows of that length in random order; one that carries its state reads on from window to window."""
+        alone = {"window": config.longest, "shuffle": True} if isinstance(config, GptConfig) else {}
+        return {"label_smoothing": 0.0, **alone}
 
-    def order(self, training: TrainingConfig, seed: int) -> WindowOrder:
+    def order(self, training: TrainingConfig, seed: int) -> WindowOrder | ShuffledWindows:
         rows = training.tokens_per_step // training.accumulate // training.window
-        return WindowOrder(self.data.train, rows, training.window, seed)
+        kind = ShuffledWindows if training.shuffle else WindowOrder
+        return kind(self.data.train, rows, training.window, seed)
 
     def objective(self, training: TrainingConfig) -> WritingLoss:
         return WritingLoss(training.label_smoothing)

@@ -120,12 +120,16 @@ class WindowOrder:
 
 
 class BlockOrder:
-    """Batch k of an epoch: `rows` blocks of `length` tokens in a row, in random order; each epoch cuts elsewhere."""
+    """Batch k of an epoch: `rows` blocks of `length` tokens in a row, in random order; each epoch cuts elsewhere.
 
-    def __init__(self, ids: Ids, rows: int, length: int, seed: int) -> None:
-        self.ids, self.seed = ids, seed
-        self.length = min(length, len(ids))
-        self.blocks = max(1, (len(ids) - self.length) // self.length)  # one less than fit: room for the cut to move
+    With `beyond` each block has so many tokens more, with which the next one begins.
+    """
+
+    def __init__(self, ids: Ids, rows: int, length: int, seed: int, *, beyond: int = 0) -> None:
+        self.ids, self.seed, self.beyond = ids, seed, beyond
+        room = len(ids) - beyond
+        self.length = min(length, room)
+        self.blocks = max(1, (room - self.length) // self.length)  # one less than fit: room for the cut to move
         self.rows = max(1, min(rows, self.blocks))
         self.shuffled: tuple[int, NDArray[np.int64]] | None = None
 
@@ -137,12 +141,27 @@ class BlockOrder:
         if self.shuffled is None or self.shuffled[0] != epoch:
             self.shuffled = (epoch, self.starts(epoch))
         chosen = self.shuffled[1][k * self.rows : (k + 1) * self.rows]
-        return np.stack([self.ids[start : start + self.length] for start in chosen]).astype(np.int64)
+        return np.stack([self.ids[start : start + self.length + self.beyond] for start in chosen]).astype(np.int64)
 
     def starts(self, epoch: int) -> NDArray[np.int64]:
         random = np.random.default_rng([self.seed, epoch])
-        first = int(random.integers(1 + min(self.length, len(self.ids) - self.blocks * self.length)))
+        left_over = len(self.ids) - self.beyond - self.blocks * self.length
+        first = int(random.integers(1 + min(self.length, left_over)))
         return first + self.length * random.permutation(self.blocks)
+
+
+class ShuffledWindows:
+    """Windows for a model that sees each of them alone: in random order, so that a batch is of all of the text."""
+
+    def __init__(self, ids: Ids, rows: int, length: int, seed: int) -> None:
+        self.blocks = BlockOrder(ids, rows, length, seed, beyond=1)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def batch(self, epoch: int, k: int) -> Window:
+        block = torch.from_numpy(self.blocks.batch(epoch, k))
+        return Window(block[:, :-1], block[:, 1:], first=True)
 
 
 def windows_over(ids: Sequence[int] | Ids, rows: int, length: int) -> Iterator[Window]:

@@ -10,6 +10,7 @@ class TrainingConfig(Settings):
     steps: int = Field(10_000, gt=0, description="optimizer steps in all")
     tokens_per_step: int = Field(2048, gt=0, description="tokens a step learns from: the mean of both sides, padded")
     window: int = Field(64, gt=0, description="tokens of a text in a row that gradients flow back through")
+    shuffle: bool = Field(False, description="windows of a text in random order; for models that carry no state")
     accumulate: int = Field(1, gt=0, description="micro-batches that a step is made of; more need less memory")
     optimizer: optimizers.Name = Field("muon", description="how parameters follow their gradients")
     rate: float = Field(3e-3, gt=0, description="learning rate at its peak")

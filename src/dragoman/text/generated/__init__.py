@@ -5,6 +5,8 @@
     copy       k 3 b                        →  k 3 b
     reverse    k 3 b                        →  b 3 k
 
+Several kinds in one corpus, `copy+reverse`, are told apart by their names before each source: `reverse: k 3 b`.
+
 A kind is one function that draws a pair. Since a source has one answer, the answer says what the pair is about: all the
 ways to write a date, in any language, share one target. So to hold out a date, a number or a sequence is to hold out
 its target, and what is held out stands in the training part in no form whatever.
@@ -51,19 +53,35 @@ def generate(kind: str, *, count: int, seed: int, held_out: int) -> tuple[list[P
 
 
 def write_corpus(kind: str, out: Path, *, count: int, valid: int, test: int, seed: int) -> list[Path]:
-    """Write `train`, `valid` and `test`, each as a `.source` and a `.target` whose lines pair up.
+    """Write `train`, `valid` and `test`, each as a `.source` and a `.target` whose lines pair up; of several kinds so
+    many pairs each, and also a `test` of each kind.
 
-    No two parts share a target, so none of what is tested was trained on in any form.
+    No two parts of a kind share a target, so none of what is tested was trained on in any form.
     """
-    find_kind(kind)
-    paths = [out / f"{part}.{side}" for part in ("train", "valid", "test") for side in ("source", "target")]
+    kinds = kind.split("+")
+    for one in kinds:
+        find_kind(one)
+    several = [f"test-{one}" for one in kinds] if len(kinds) > 1 else []
+    parts: dict[str, list[Pair]] = {part: [] for part in ("train", "valid", "test", *several)}
+    paths = [out / f"{part}.{side}" for part in parts for side in ("source", "target")]
     refuse_to_overwrite(out, paths)
-    train, apart = generate(kind, count=count, seed=seed, held_out=valid + test)
-    sides = [[pair[side] for pair in part] for part in (train, apart[:valid], apart[valid:]) for side in (0, 1)]
+    for one in kinds:
+        train, apart = generate(one, count=count, seed=seed, held_out=valid + test)
+        if several:
+            train, apart = with_prefix(one, train), with_prefix(one, apart)
+            parts[f"test-{one}"] = apart[valid:]
+        parts["train"] += train
+        parts["valid"] += apart[:valid]
+        parts["test"] += apart[valid:]
+    sides = [[pair[side] for pair in pairs] for pairs in parts.values() for side in (0, 1)]
     out.mkdir(parents=True, exist_ok=True)
     for path, lines in zip(paths, sides, strict=True):
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
     return paths
+
+
+def with_prefix(kind: str, pairs: list[Pair]) -> list[Pair]:
+    return [(f"{kind}: {source}", target) for source, target in pairs]
 
 
 def find_kind(kind: str) -> Draw:
