@@ -2,8 +2,8 @@
 
     python benchmarks/speed_writer.py
 
-Tokens per second in one run: 4 blocks, 4 heads, width 128, windows of 64, 12 of them a step, AdamW. The plain one is what
-a tutorial would write, without any of our layers.
+Tokens per second in one run: 4 blocks, 4 heads, width 128, windows of 64, 12 of them a step, AdamW. The plain one is
+what a tutorial would write, without any of our layers.
 """
 
 from collections.abc import Iterator

@@ -78,6 +78,20 @@ def test_make_writes_a_generated_corpus_and_prints_its_files(tmp_path, capsys):
     assert run("check", *paths[:2]) == 0
 
 
+def test_several_kinds_are_told_apart_by_a_prefix(tmp_path):
+    run("make", "copy+reverse", tmp_path / "out", "--count", "30", "--valid", "5", "--test", "4")
+    sources, targets = ((tmp_path / "out" / f"train.{side}").read_text().splitlines() for side in ("source", "target"))
+    assert len(sources) == len(targets) == 60
+    for source, target in zip(sources, targets, strict=True):
+        kind, _, words = source.partition(": ")
+        assert target.split() == words.split()[:: {"copy": 1, "reverse": -1}[kind]]
+    tests = (tmp_path / "out" / "test-reverse.source").read_text().splitlines()
+    assert len(tests) == 4
+    assert all(line.startswith("reverse: ") for line in tests)
+    with pytest.raises(UsageError, match="no kind of generated data called 'revers'"):
+        run("make", "copy+revers", tmp_path / "other")
+
+
 def test_mistakes_are_raised_for_the_top_level_to_print(files, tmp_path):
     with pytest.raises(UsageError, match="has no partner"):
         run("check", files[0])

@@ -114,7 +114,7 @@ def test_the_commands_work_on_it(trained, text, capsys):
 
 def test_mistakes_are_one_sentence(trained, text, tmp_path, capsys):
     assert main(["translate", str(trained[0]), "the cat"]) == 3
-    assert "learned to write, not to translate" in capsys.readouterr().err
+    assert "learned to write; use it with dragoman generate" in capsys.readouterr().err
     assert main(["generate", str(trained[0]), "--tokens", "0"]) == 2
     assert main(["generate", str(trained[0]), "--temperature", "0"]) == 2
     assert main(["generate", str(tmp_path / "none")]) == 3
@@ -150,7 +150,7 @@ def test_more_epochs_may_be_asked_for_later(text, tmp_path):
     settings = {**SMALL, "training": {"tokens_per_step": 128, "window": 16}}
     for epochs in (0.5, 1.0):
         request = Request(
-            corpora=[str(text)], task="write", out=str(tmp_path / "run"), epochs=epochs, settings=settings
+            corpora=[str(text)], task="write", family="rnn", out=str(tmp_path / "run"), epochs=epochs, settings=settings
         )
         events = list(start(request, threads=1))
         [planned] = {event.steps for event in events if isinstance(event, Report)}

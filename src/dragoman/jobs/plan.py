@@ -125,7 +125,7 @@ SIZES: dict[str, list[dict[str, Any]]] = {
         for width, heads, layers, longest in GPTS
     ],
     "bert": [
-        {"width": width, "heads": heads, "layers": layers + 1, "hidden": hidden, "longest": READ}
+        {"width": width, "heads": heads, "layers": layers + 1, "hidden": hidden, "longest": READ, "norm_first": True}
         for width, heads, layers, hidden in TRANSFORMERS
     ],
     "t5": [

@@ -34,6 +34,7 @@ class BertConfig(Settings):
     dropout: float = Field(0.1, ge=0, lt=1, description="share of each sublayer's output that is zeroed in training")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="share of attention weights zeroed in training")
     activation: Literal["relu", "gelu", "gelu-tanh"] = Field("gelu", description="of the feed-forward network")
+    norm_first: bool = Field(False, description="normalise before each sublayer instead of after: learns more surely")
     epsilon: float = Field(1e-12, gt=0, description="added to the variance in norms")
 
     @model_validator(mode="after")
@@ -52,9 +53,9 @@ class BertConfig(Settings):
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"width": 128, "heads": 4, "layers": 3, "hidden": 512, "longest": 128},
-    "small": {"width": 256, "heads": 4, "layers": 4, "hidden": 1024},
-    "base": {"width": 512, "heads": 8, "layers": 6, "hidden": 2048},
+    "tiny": {"width": 128, "heads": 4, "layers": 3, "hidden": 512, "longest": 128, "norm_first": True},
+    "small": {"width": 256, "heads": 4, "layers": 4, "hidden": 1024, "norm_first": True},
+    "base": {"width": 512, "heads": 8, "layers": 6, "hidden": 2048, "norm_first": True},
 }
 
 
@@ -69,16 +70,17 @@ class BertReader(nn.Module):
         self.segments = nn.Embedding(c.segments, c.width)
         nn.init.normal_(self.segments.weight, std=0.02)
         self.norm, self.dropout = norm(), Dropout(c.dropout)
-        self.encoder = Stack(
+        blocks = (
             Block(
                 self_attention=multi_head_attention(c.width, c.heads, dropout=c.attention_dropout),
                 feedforward=feedforward(c.width, c.hidden, ACTIVATIONS[c.activation]()),
                 norm=norm,
-                norm_first=False,
+                norm_first=c.norm_first,
                 dropout=c.dropout,
             )
             for _ in range(c.layers)
         )
+        self.encoder = Stack(blocks, final_norm=norm() if c.norm_first else None)
 
     def forward(
         self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
