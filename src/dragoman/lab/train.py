@@ -1,7 +1,7 @@
 """Train one model of a comparison, at one learning rate or at three, and read from its logs how that went.
 
-The first run plans everything for itself. Those at other rates take its model as it was planned, so that the rate is
-all that differs. What was trained to its end before is not trained again.
+The first run plans everything for itself. Those at other rates take its model and its steps as they were planned, so
+that the rate is all that differs, whatever else the machine has to do meanwhile. What was trained to its end before is not trained again.
 """
 
 import json
@@ -72,11 +72,12 @@ def request_for(asked: Asked, model: Named, run: Path) -> Request:
 
 
 def at_another_rate(request: Request, planned: Path, factor: float) -> Request:
-    """The same model as that of the run `planned`, at a multiple of its rate."""
+    """The same model for the same steps as that of the run `planned`, at a multiple of its rate."""
     recorded = read_toml(planned / "run.toml")
     follows = {"source_vocabulary", "target_vocabulary"}  # from the tokenizer, and may not be asked for
     model = {key: value for key, value in recorded["model"].items() if key not in follows}
-    training = {**request.asked("training"), "rate": factor * recorded["training"]["rate"]}
+    learned = recorded["training"]
+    training = {**request.asked("training"), "steps": learned["steps"], "rate": factor * learned["rate"]}
     settings = {**request.settings, "model": model, "training": training}
     return request.model_copy(update={"preset": "", "settings": settings})
 
