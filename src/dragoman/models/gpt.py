@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.config import Settings
-from dragoman.models.state import Decoded
+from dragoman.models.writer import TextModel
 from dragoman.modules.attention import multi_head_attention
 from dragoman.modules.block import ACTIVATIONS, Block, Past, Stack, feedforward, length_of
 from dragoman.modules.dropout import Dropout
@@ -65,7 +65,7 @@ class GptState(NamedTuple):
     past: Past = ()  # what each block has written; grows with the text
 
 
-class Gpt(nn.Module):
+class Gpt(TextModel):
     carries = False  # its state is the past itself; a new window begins anew
 
     def __init__(self, config: GptConfig) -> None:
@@ -92,13 +92,6 @@ class Gpt(nn.Module):
 
     def begin(self, rows: int) -> GptState:  # noqa: ARG002  an empty past has no rows yet
         return GptState()
-
-    def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        return self.decode(tokens, GptState()).logits
-
-    def decode(self, tokens: Int[Tensor, "B T"], state: GptState) -> Decoded:
-        states, state = self.write(tokens, state)
-        return Decoded(self.scores(states), state)
 
     def write(self, tokens: Int[Tensor, "B T"], state: GptState) -> tuple[Float[Tensor, "B T D"], GptState]:
         start, length = length_of(state.past), tokens.shape[1]

@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.config import Settings
-from dragoman.models.state import Decoded
+from dragoman.models.writer import TranslatingModel
 from dragoman.modules.attention import (
     Attention,
     Memory,
@@ -111,7 +111,7 @@ class RnnState(NamedTuple):
     readout: Float[Tensor, "B F"]  # the newest, where it is fed to the next step; else no numbers
 
 
-class Rnn(nn.Module):
+class Rnn(TranslatingModel):
     def __init__(self, config: RnnConfig) -> None:
         super().__init__()
         self.config = c = config
@@ -128,17 +128,6 @@ class Rnn(nn.Module):
         self.source_attention = make_attention(c)
         self.to_readout = nn.Linear(c.width if c.attention == "none" else 2 * c.width, c.embedding)
 
-    def forward(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T V"]:
-        return self.scores(self.states(source, source_mask, target))
-
-    def states(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T E"]:
-        """The readouts, before `scores`."""
-        return self.write(target, self.encode(source, source_mask))[0]
-
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RnnState:
         x = self.source_embedding(source).masked_fill(~source_mask[:, :, None], 0.0)
         states, lasts = self.encoder(self.dropout(x), source_mask)
@@ -150,11 +139,6 @@ class Rnn(nn.Module):
     def cross(self, bridge: nn.Module, last: Float[Tensor, "B D"]) -> CellState:
         """s<0> = tanh(W [a→<last>; a←<first>]): where the decoder starts from, an LSTM's cell included."""
         return torch.tanh(bridge(last)).split(self.config.width, dim=-1)
-
-    def decode(self, tokens: Int[Tensor, "B T"], state: RnnState) -> Decoded:
-        """Continue the text by T tokens: all of them in training, one at a time in search."""
-        readouts, state = self.write(tokens, state)
-        return Decoded(self.scores(readouts), state)
 
     def write(self, tokens: Int[Tensor, "B T"], state: RnnState) -> tuple[Float[Tensor, "B T E"], RnnState]:
         y = self.dropout(self.target_embedding(tokens))

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.config import Settings
-from dragoman.models.state import Decoded
+from dragoman.models.writer import TextModel
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.recurrent import GATES, Cell, CellState, RecurrentStack
@@ -51,7 +51,7 @@ class WriterState(NamedTuple):
     cells: tuple[CellState, ...]  # of each layer
 
 
-class RnnWriter(nn.Module):
+class RnnWriter(TextModel):
     carries = True  # its state goes on from window to window, however long the text is
 
     def __init__(self, config: RnnWriterConfig) -> None:
@@ -66,13 +66,6 @@ class RnnWriter(nn.Module):
     def begin(self, rows: int) -> WriterState:
         """The state before the first token: nothing remembered."""
         return WriterState(self.stack.zeros(rows))
-
-    def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        return self.decode(tokens, self.begin(len(tokens))).logits
-
-    def decode(self, tokens: Int[Tensor, "B T"], state: WriterState) -> Decoded:
-        readouts, state = self.write(tokens, state)
-        return Decoded(self.scores(readouts), state)
 
     def write(self, tokens: Int[Tensor, "B T"], state: WriterState) -> tuple[Float[Tensor, "B T E"], WriterState]:
         states, cells = self.stack(self.dropout(self.embedding(tokens)), state.cells)

@@ -18,8 +18,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.config import Settings
-from dragoman.models.state import Decoded
 from dragoman.models.transformer import TransformerState
+from dragoman.models.writer import TranslatingModel
 from dragoman.modules.attention import Attention, dot
 from dragoman.modules.block import ACTIVATIONS, Block, Stack, length_of
 from dragoman.modules.dropout import Dropout
@@ -84,7 +84,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class T5(nn.Module):
+class T5(TranslatingModel):
     def __init__(self, config: T5Config) -> None:
         super().__init__()
         self.config = c = config
@@ -98,26 +98,12 @@ class T5(nn.Module):
         self.encoder = make_stack(c, encoder, reads_source=False)
         self.decoder = make_stack(c, decoder, reads_source=True)
 
-    def forward(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T V"]:
-        return self.scores(self.states(source, source_mask, target))
-
-    def states(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
-        return self.write(target, self.encode(source, source_mask))[0]
-
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         mask = hide_padding(source_mask)
         x = self.source_embedding(source).masked_fill(~source_mask[:, :, None], 0.0)
         length = source.shape[1]
         x, _ = self.encoder(self.dropout(x), mask, self.encoder_distances(0, length, length))
         return TransformerState(self.decoder.remember_source(self.dropout(x)), mask)
-
-    def decode(self, tokens: Int[Tensor, "B T"], state: TransformerState) -> Decoded:
-        states, state = self.write(tokens, state)
-        return Decoded(self.scores(states), state)
 
     def write(
         self, tokens: Int[Tensor, "B T"], state: TransformerState

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.config import Settings
-from dragoman.models.state import Decoded
+from dragoman.models.writer import TranslatingModel
 from dragoman.modules.attention import multi_head_attention
 from dragoman.modules.block import ACTIVATIONS, Block, Past, Stack, feedforward, length_of
 from dragoman.modules.dropout import Dropout
@@ -76,7 +76,7 @@ class TransformerState(NamedTuple):
     past: Past = ()  # what each decoder block has written; grows with the text
 
 
-class Transformer(nn.Module):
+class Transformer(TranslatingModel):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = c = config
@@ -92,28 +92,12 @@ class Transformer(nn.Module):
         self.encoder = make_stack(c, reads_source=False)
         self.decoder = make_stack(c, reads_source=True)
 
-    def forward(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T V"]:
-        return self.scores(self.states(source, source_mask, target))
-
-    def states(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
-        """The decoder's last states, before `scores`: training need not score the padded places."""
-        return self.write(target, self.encode(source, source_mask))[0]
-
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         mask = hide_padding(source_mask)
         x = self.source_embedding(source) + self.source_positions(0, source.shape[1])
         x = x.masked_fill(~source_mask[:, :, None], 0.0)  # a hidden NaN would still spoil the sum: 0 · NaN is NaN
         x, _ = self.encoder(self.dropout(x), mask)
         return TransformerState(self.decoder.remember_source(x), mask)
-
-    def decode(self, tokens: Int[Tensor, "B T"], state: TransformerState) -> Decoded:
-        """Continue the text by T tokens: all of them in training, one at a time in search."""
-        states, state = self.write(tokens, state)
-        return Decoded(self.scores(states), state)
 
     def write(
         self, tokens: Int[Tensor, "B T"], state: TransformerState
