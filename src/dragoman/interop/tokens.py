@@ -89,6 +89,12 @@ def pieces_by_list(folder: Folder, side: str, vocabulary: str, special: SpecialI
 
 def marks(listed: list[str], special: SpecialIds) -> str:
     """`</s>`, `<pad>` and `<unk>`, as they are written in this list."""
+    beyond = [i for i in (special.end, special.pad, special.unknown) if i >= len(listed)]
+    if beyond:
+        raise DataError(
+            "E-IMP-05",
+            f"config.json gives {beyond[0]} to a special token and the tokenizer has {len(listed)} tokens; fetch both again",
+        )
     return "|".join(re.escape(listed[i]) for i in sorted({special.end, special.pad, special.unknown}))
 
 
