@@ -6,6 +6,7 @@ pickle, which can run code as it is opened: it is read by torch's `weights_only`
 
 import json
 import pickle
+import warnings
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -131,7 +132,8 @@ def read_file(path: Path) -> dict[str, Tensor]:
 
 def read_pickle(path: Path) -> dict[str, Tensor]:
     try:
-        weights = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of pickles in another manner than torch's own
+            weights = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise DataError(
             "E-IMP-04", f"{path} holds more than tensors, which could run code; nothing of it was run: do not trust it"

@@ -93,7 +93,7 @@ def marks(listed: list[str], special: SpecialIds) -> str:
     if beyond:
         raise DataError(
             "E-IMP-05",
-            f"config.json gives {beyond[0]} to a special token and the tokenizer has {len(listed)} tokens; fetch both again",
+            f"config.json has the special id {beyond[0]} and the tokenizer {len(listed)} tokens; fetch both again",
         )
     return "|".join(re.escape(listed[i]) for i in sorted({special.end, special.pad, special.unknown}))
 
