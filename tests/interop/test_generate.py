@@ -17,11 +17,11 @@ from reference import (
     transformers,
 )
 
-from dragoman.decoding.translate import Translator
+from dragoman.decoding.translate import Part, Translator
 from dragoman.interop.importing import import_folder
 
 WORDS = range(5, 25)
-STEPS = 110
+STEPS = 220
 INPUTS = 200
 
 
@@ -39,7 +39,7 @@ def teach(model, end, pad):
     torch.manual_seed(0)
     optimizer = torch.optim.Adam(model.parameters(), 4e-3)
     for step in range(STEPS):
-        given = lines(16, step)
+        given = lines(32, step)
         source, target = padded(given, end, pad), padded([one[::-1] for one in given], end, -100)
         loss = model(source, attention_mask=(source != pad).long(), labels=target).loss
         optimizer.zero_grad()
@@ -104,6 +104,18 @@ def test_the_same_tokens_as_generate(kind, settings, request):
     assert ours == theirs
     assert len({tuple(tokens) for tokens in ours}) > 100
     assert len({len(tokens) for tokens in ours}) > 2
+
+
+def test_the_next_best_are_the_references_too(marian):
+    reference, folder = marian
+    given = lines(40, seed=-2)
+    theirs = generate(reference, folder, given, {"num_beams": 4, "max_length": 20, "num_return_sequences": 4})
+    saved = import_folder(folder, lambda sentence: pytest.fail(sentence)).saved
+    translator = Translator(saved.model, saved.tokenizers, saved.about)
+    search = translator.search.changed({"nbest": 4}, section="search")
+    parts = [Part(number, number, source, []) for number, source in enumerate(given)]
+    found = translator.write(parts, search, None)
+    assert [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses] == theirs
 
 
 def generate(reference, folder, given, settings):
