@@ -280,23 +280,34 @@ COMMANDS = {
     "t5": [["translate", "the quick brown fox", "one"]],
     "marian": [["translate", "the quick brown fox", "one"]],
 }
-WITHOUT = "import sys; sys.modules['transformers'] = None; from dragoman.cli import main; sys.exit(main(sys.argv[1:]))"
+WITHOUT = """
+import json, sys
+sys.modules["transformers"] = None
+from dragoman.cli import main
+sys.exit(max(main(arguments) for arguments in json.load(sys.stdin)))
+"""
 
 
-@pytest.mark.parametrize("kind", COMMANDS)
-def test_imported_folders_work_without_the_reference(kind, folders, tmp_path, capsys):
-    """The raw folder in this process and the imported one where transformers cannot be imported say the same."""
-
-    def alone(*arguments):
-        done = subprocess.run([sys.executable, "-c", WITHOUT, *arguments], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    alone("import", str(folders / kind), str(tmp_path / "out"))
-    for command, *arguments in COMMANDS[kind]:
-        capsys.readouterr()
-        assert main([command, str(folders / kind), *arguments]) == 0
-        assert alone(command, str(tmp_path / "out"), *arguments) == capsys.readouterr().out != ""
+def test_imported_folders_work_without_the_reference(folders, tmp_path, capsys):
+    """The raw folders in this process and the imported ones where transformers cannot be imported say the same."""
+    imports = [["import", str(folders / kind), str(tmp_path / kind)] for kind in COMMANDS]
+    raw, imported = (
+        [[command, str(place / kind), *rest] for kind, commands in COMMANDS.items() for command, *rest in commands]
+        for place in (folders, tmp_path)
+    )
+    alone = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        input=json.dumps(imports + imported),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert alone.returncode == 0, alone.stderr
+    assert max(main(arguments) for arguments in raw) == 0
+    lines = alone.stdout.split("\n", maxsplit=len(imports))
+    assert all(line.startswith("imported ") for line in lines[:-1])
+    assert lines[-1] == capsys.readouterr().out
+    assert len(lines[-1].splitlines()) > 10
 
 
 # ── real weights ──────────────────────────────────────────────────────────────────────────

@@ -53,7 +53,9 @@ class Pieces:
         return self.model.decode_pieces(pieces).replace(WORD_START, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self.listed[i] for i in ids]
+        return [
+            self.listed[i] if i < len(self) else "" for i in ids
+        ]  # a model may have more vectors than there are pieces
 
     def words(self, ids: Sequence[int]) -> list[int]:
         word, numbers = -1, []
