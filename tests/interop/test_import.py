@@ -159,6 +159,22 @@ def test_a_damaged_file_is_named(bert, capsys):
     assert "config.json cannot be read" in refused(bert, capsys)
 
 
+@pytest.mark.parametrize("damage", ["{", '{"version": "1.0"}', None])
+def test_a_tokenizer_that_is_damaged_or_not_there_is_told(bert, damage, capsys):
+    for name in ("tokenizer.json", "vocab.txt"):
+        (bert / name).unlink()
+    if damage:
+        (bert / "tokenizer.json").write_text(damage)
+    assert ("cannot be read" if damage else "neither tokenizer.json nor vocab.txt") in refused(bert, capsys)
+
+
+def test_a_damaged_folder_of_ours_is_still_called_damaged(bert, tmp_path, capsys):
+    assert main(["import", str(bert), str(tmp_path / "ours")]) == 0
+    (tmp_path / "ours" / "config.json").write_text("{")
+    assert main(["fill", str(tmp_path / "ours"), "[MASK]"]) == 3
+    assert "is damaged: the checksum of config.json differs" in capsys.readouterr().err
+
+
 def test_a_tokenizer_larger_than_the_model_is_refused(bert, capsys):
     add_word_pieces(bert, size=260)
     assert "tokens and its model 230; fetch both again [E-IMP-05]" in refused(bert, capsys)

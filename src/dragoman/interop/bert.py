@@ -2,15 +2,13 @@
 
 from collections.abc import Collection
 
-from dragoman.interop.huggingface import Folder, Foreign
-from dragoman.interop.tables import SameAs, Table, Unused
+from dragoman.interop.huggingface import ACTIVATIONS, Folder, Foreign
+from dragoman.interop.tables import SameAs, Table, Unused, prefixed
 from dragoman.interop.tokens import id_of, open_pipeline, word_pieces
 from dragoman.models.bert import BertConfig, BertVectorsConfig
 from dragoman.text.pipeline import Pipeline
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers
-
-ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh"}
 
 
 def norm(theirs: str, ours: str) -> Table:
@@ -43,10 +41,6 @@ HEAD: Table = {
     "cls.seq_relationship.*": Unused("the head for the next sentence"),
 }
 POOLER: Table = {"pooler.dense.*": Unused("the pooler, which sentence vectors by the mean do not use")}
-
-
-def prefixed(table: Table, prefix: str) -> Table:
-    return {prefix + name: entry for name, entry in table.items()}
 
 
 def table(folder: Folder, names: Collection[str]) -> Table:

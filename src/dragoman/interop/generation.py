@@ -8,6 +8,7 @@
 Without any of them `generate` is greedy. Settings that are not here and would change the output are told, not obeyed.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.interop.huggingface import Folder
@@ -30,8 +31,10 @@ UNKNOWN: dict[str, Any] = {  # settings that we do not have, and the values with
 }
 
 
-def search(folder: Folder) -> dict[str, Any]:
-    given, end = folder.generation, folder.token_id("eos_token_id", -1)
+def search(folder: Folder, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """`usual` is what the reference takes for granted in a folder without generation_config.json."""
+    taken = usual if usual and folder.generation is folder.config else {}
+    given, end = {**taken, **folder.generation}, folder.token_id("eos_token_id", -1)
     found: dict[str, Any] = {
         "finish": "mean",
         "beam": given.get("num_beams") or 1,

@@ -4,10 +4,9 @@ from collections.abc import Collection
 from typing import Any
 
 from dragoman.config import Settings
-from dragoman.interop.bert import ACTIVATIONS, prefixed
 from dragoman.interop.generation import sampling
-from dragoman.interop.huggingface import Folder, Foreign
-from dragoman.interop.tables import SameAs, Table, Unused, split, transposed
+from dragoman.interop.huggingface import ACTIVATIONS, Folder, Foreign
+from dragoman.interop.tables import SameAs, Table, Unused, prefixed, split, transposed
 from dragoman.interop.tokens import byte_pairs, open_pipeline
 from dragoman.models.gpt import GptConfig
 from dragoman.text.pipeline import Pipeline

@@ -19,9 +19,16 @@ from torch import Tensor
 from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
 from dragoman.interop.tables import Table
+from dragoman.runs.files import MANIFEST
 from dragoman.text.tokenizer import Tokenizers
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "relu": "relu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+}  # ours for theirs
 Notice = Callable[[str], None]
 Kind = TypeVar("Kind", bound=Settings)
 
@@ -82,8 +89,9 @@ class Foreign(NamedTuple):
 
 
 def is_huggingface(path: Path) -> bool:
-    """Whether this folder's config.json is one of theirs: ours has a `format`."""
-    return "format" not in read_json(path / "config.json", {"format": 0})
+    """Whether this folder's config.json is one of theirs: ours has a manifest beside it, and a `format`."""
+    ours = {"format": 0}
+    return not (path / MANIFEST).is_file() and "format" not in read_json(path / "config.json", ours)
 
 
 def open_folder(path: Path) -> Folder:
@@ -109,7 +117,7 @@ def read_weights(path: Path, notice: Notice) -> dict[str, Tensor]:
         return read_file(path / WEIGHTS)
     for index, read in ((f"{WEIGHTS}.index.json", read_file), (f"{PICKLED}.index.json", read_pickle)):
         if (path / index).is_file():
-            files = sorted(set(read_json(path / index)["weight_map"].values()))
+            files = sorted({str(file) for file in read_json(path / index).get("weight_map", {}).values()})
             if read is read_pickle:
                 notice(said(path, files))
             return {name: tensor for file in files for name, tensor in read(path / Path(file).name).items()}

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman import models
-from dragoman.errors import DataError
+from dragoman.errors import DataError, DragomanError
 from dragoman.interop.bert import BERT
 from dragoman.interop.generation import not_obeyed
 from dragoman.interop.gpt2 import GPT2
-from dragoman.interop.huggingface import Foreign, Notice, open_folder, read_weights
+from dragoman.interop.huggingface import Folder, Foreign, Notice, one_line, open_folder, read_weights
 from dragoman.interop.marian import MARIAN
 from dragoman.interop.t5 import T5
 from dragoman.interop.tables import move_in
@@ -41,7 +41,7 @@ def import_folder(path: Path, notice: Notice) -> Imported:
     foreign = ARCHITECTURES[folder.architecture]
     config: Any = foreign.config(folder)
     weights = read_weights(path, notice)
-    tokenizers = foreign.tokenizers(folder)
+    tokenizers = read_tokenizers(foreign, folder)
     refuse_large(path, tokenizers, config)
     model = models.build(config)
     unused = move_in(weights, foreign.table(folder, weights.keys()), model, str(path))
@@ -53,6 +53,17 @@ def import_folder(path: Path, notice: Notice) -> Imported:
     task, family = models.task_and_family_of(config)
     story = f"{folder.architecture} as a {family} to {task}: {config.shape()}, {size:,} parameters{left_out}"
     return Imported(SavedModel(model.eval(), tokenizers, about), story)
+
+
+def read_tokenizers(foreign: Foreign, folder: Folder) -> Tokenizers:
+    try:
+        return foreign.tokenizers(folder)
+    except DragomanError:
+        raise
+    except Exception as problem:  # `tokenizers` and sentencepiece raise no narrower kind for a damaged file
+        raise DataError(
+            "E-IMP-05", f"the tokenizer in {folder.path} cannot be read ({one_line(problem)}); fetch it again"
+        ) from None
 
 
 def refuse_large(path: Path, tokenizers: Tokenizers, config: Any) -> None:

@@ -4,9 +4,8 @@ from collections.abc import Collection
 from typing import Any
 
 from dragoman.config import Settings
-from dragoman.interop.bert import ACTIVATIONS
 from dragoman.interop.generation import search
-from dragoman.interop.huggingface import Folder, Foreign, read_json
+from dragoman.interop.huggingface import ACTIVATIONS, Folder, Foreign, read_json
 from dragoman.interop.tables import SameAs, Table, Unused, flat
 from dragoman.interop.tokens import pieces_by_list
 from dragoman.models.marian import MarianConfig
@@ -110,7 +109,8 @@ def tokenizers(folder: Folder) -> Tokenizers:
 def about(folder: Folder, config: Settings) -> dict[str, Any]:  # noqa: ARG001
     languages = [str(folder.tokenizer.get(name) or "") for name in ("source_lang", "target_lang")]
     longest = folder.config.get("max_position_embeddings", 1024) - 1
-    return {"search": search(folder), "languages": languages, "longest": longest}
+    settings = search(folder, {"forced_eos_token_id": folder.token_id("eos_token_id", 0)})
+    return {"search": settings, "languages": languages, "longest": longest}
 
 
 MARIAN = Foreign(config, table, tokenizers, about)

@@ -4,9 +4,8 @@ from collections.abc import Collection
 from typing import Any
 
 from dragoman.config import Settings
-from dragoman.interop.bert import ACTIVATIONS
 from dragoman.interop.generation import search
-from dragoman.interop.huggingface import Folder, Foreign
+from dragoman.interop.huggingface import ACTIVATIONS, Folder, Foreign
 from dragoman.interop.tables import Moved, SameAs, Table, Unused
 from dragoman.interop.tokens import open_pipeline, pieces_with_sentinels
 from dragoman.models.t5 import T5Config

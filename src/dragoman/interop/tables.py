@@ -59,6 +59,10 @@ def flat(name: str) -> Moved:
     return Moved((name,), lambda tensor: [tensor.flatten()])
 
 
+def prefixed(table: Table, prefix: str) -> Table:
+    return {prefix + name: entry for name, entry in table.items()}
+
+
 def move_in(weights: Mapping[str, Tensor], table: Table, model: nn.Module, source: str) -> list[str]:
     """Fill every parameter of `model`; why some tensors were not needed. `source` is what people call the weights."""
     wanted = {name: parameter.data for name, parameter in model.named_parameters()}

@@ -13,19 +13,14 @@ import sentencepiece
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from dragoman.errors import DataError
-from dragoman.interop.huggingface import Folder, one_line, read_json
+from dragoman.interop.huggingface import Folder, read_json
 from dragoman.text.pieces import Pieces
 from dragoman.text.special import SpecialIds
 
 
 def open_pipeline(folder: Folder) -> Tokenizer | None:
     path = folder.path / "tokenizer.json"
-    if not path.is_file():
-        return None
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as problem:  # the library raises no narrower kind
-        raise DataError("E-IMP-01", f"{path} cannot be read ({one_line(problem)}); fetch it again") from None
+    return Tokenizer.from_file(str(path)) if path.is_file() else None
 
 
 def id_of(model: Tokenizer, folder: Folder, name: str, usual: str) -> int:
