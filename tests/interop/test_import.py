@@ -67,11 +67,14 @@ def folders(tmp_path_factory):
 @pytest.fixture
 def bert(folders, tmp_path):
     """A folder of its own, to be spoiled."""
-    folder = tmp_path / "bert"
-    folder.mkdir()
-    for file in (folders / "bert").iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    return folder
+    return copy_files(folders / "bert", tmp_path / "bert")
+
+
+def copy_files(folder, out):
+    out.mkdir(exist_ok=True)
+    for file in folder.iterdir():
+        (out / file.name).write_bytes(file.read_bytes())
+    return out
 
 
 def refused(folder, capsys, exit_code=3):
@@ -134,6 +137,21 @@ def test_a_tied_table_that_is_the_same_is_taken(bert, tmp_path, capsys):
     change_weights(bert, lambda weights: weights.update({"cls.predictions.decoder.weight": weights[table].clone()}))
     assert main(["import", str(bert), str(tmp_path / "out")]) == 0
     assert "BertForMaskedLM as a bert to fill: 2 blocks, width 32" in capsys.readouterr().out
+
+
+def test_a_copy_of_a_tied_table_can_stand_in_for_it(bert):
+    text, table = "the [MASK] fox", "bert.embeddings.word_embeddings.weight"
+    before = dragoman.load(bert).fill(text)
+    change_weights(bert, lambda weights: weights.update({"cls.predictions.decoder.weight": weights.pop(table)}))
+    assert dragoman.load(bert).fill(text) == before
+
+
+@pytest.mark.parametrize("wrong", [(32, 95), (32, 2), (2, 32, 48), (96,)])
+def test_a_wrong_shape_of_weights_that_are_split_is_told(folders, wrong, tmp_path, capsys):
+    copy_files(folders / "gpt2", tmp_path / "gpt2")
+    name = "transformer.h.0.attn.c_attn.weight"
+    change_weights(tmp_path / "gpt2", lambda weights: weights.update({name: torch.ones(wrong)}))
+    assert f"{name} gives (" in refused(tmp_path / "gpt2", capsys)
 
 
 def test_another_architecture_is_refused(bert, capsys):
@@ -273,8 +291,7 @@ def test_perplexity_of_gpt2_counts_line_ends_as_its_own_tokens(folders):
 
 def test_sampling_is_as_the_folder_says_where_nobody_else_does(folders, tmp_path, capsys):
     settings = {"temperature": 0.25, "top_k": 7, "do_sample": True, "eos_token_id": 299}
-    for file in (folders / "gpt2").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    copy_files(folders / "gpt2", tmp_path)
     (tmp_path / "generation_config.json").write_text(json.dumps(settings))
     sampling = dragoman.load(tmp_path).sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.25, 7, 1.0)
@@ -283,8 +300,7 @@ def test_sampling_is_as_the_folder_says_where_nobody_else_does(folders, tmp_path
 
 
 def test_settings_that_are_not_obeyed_are_told(folders, tmp_path, capsys):
-    for file in (folders / "t5").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    copy_files(folders / "t5", tmp_path)
     (tmp_path / "generation_config.json").write_text(json.dumps({"min_length": 5, "num_beams": 2}))
     assert main(["import", str(tmp_path), str(tmp_path / "out")]) == 0
     assert "generation_config.json asks for min_length = 5, which dragoman does not do" in capsys.readouterr().err

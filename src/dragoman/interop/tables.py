@@ -29,7 +29,7 @@ class Moved(NamedTuple):
 
 
 class SameAs(NamedTuple):
-    """A tensor that must be equal to another foreign one, under whose name it comes in: a tied table, stored twice."""
+    """A tensor that must be equal to another foreign one, or stand in for it: a tied table, stored twice or once."""
 
     name: str
 
@@ -46,12 +46,16 @@ Table = Mapping[str, Entry]
 
 def transposed(name: str) -> Moved:
     """Weights that are stored (inputs, outputs), as GPT-2's."""
-    return Moved((name,), lambda tensor: [tensor.t()])
+    return Moved((name,), lambda tensor: [turned(tensor)])
 
 
 def split(*names: str) -> Moved:
     """Weights of several layers side by side, stored (inputs, outputs); or their biases."""
-    return Moved(names, lambda tensor: tensor.t().chunk(len(names)))
+    return Moved(names, lambda tensor: turned(tensor).tensor_split(len(names)))
+
+
+def turned(tensor: Tensor) -> Tensor:
+    return tensor.t() if tensor.ndim == 2 else tensor
 
 
 def flat(name: str) -> Moved:
@@ -68,6 +72,7 @@ def move_in(weights: Mapping[str, Tensor], table: Table, model: nn.Module, sourc
     wanted = {name: parameter.data for name, parameter in model.named_parameters()}
     ours: dict[str, tuple[str, Tensor]] = {}  # our name -> the foreign one, and the tensor
     problems, unused = [], dict[str, None]()
+    weights = with_originals(weights, table)
     for foreign, tensor in sorted(weights.items()):
         pattern, entry = look_up(foreign, table)
         match entry:
@@ -76,9 +81,9 @@ def move_in(weights: Mapping[str, Tensor], table: Table, model: nn.Module, sourc
             case Unused(why):
                 unused[why] = None
             case SameAs(other):
-                twin = weights.get(rename(foreign, pattern, other))
-                if twin is None or twin.shape != tensor.shape or not tensor.equal(twin):
-                    problems.append(f"{foreign} is not equal to {rename(foreign, pattern, other)}")
+                twin = rename(foreign, pattern, other)
+                if not tensor.equal(weights[twin]):
+                    problems.append(f"{foreign} is not equal to {twin}")
             case _:
                 for name, part in moved(entry, tensor):
                     ours[rename(foreign, pattern, name)] = (foreign, part)
@@ -93,6 +98,16 @@ def move_in(weights: Mapping[str, Tensor], table: Table, model: nn.Module, sourc
     for name, parameter in wanted.items():
         parameter.copy_(ours[name][1])
     return list(unused)
+
+
+def with_originals(weights: Mapping[str, Tensor], table: Table) -> dict[str, Tensor]:
+    """Where only a copy of a tied table is there, it also stands under the name that it is a copy of."""
+    found = dict(weights)
+    for name, tensor in sorted(weights.items()):
+        pattern, entry = look_up(name, table)
+        if isinstance(entry, SameAs):
+            found.setdefault(rename(name, pattern, entry.name), tensor)
+    return found
 
 
 def moved(entry: str | Moved, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
