@@ -8,6 +8,7 @@ import torch
 from dragoman import models
 from dragoman.decoding.beam import SearchConfig, beam_search
 from dragoman.models import FAMILIES
+from dragoman.models.marian import MarianConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.state import select_rows
 from dragoman.models.t5 import T5Config
@@ -39,6 +40,13 @@ SMALL = {
     "t5-gated-untied": T5Config(
         source_vocabulary=V, target_vocabulary=V, width=16, heads=4, head_width=6, layers=2, decoder_layers=1,
         hidden=24, dropout=0.0, gated=True, activation="gelu-tanh", tied="inputs",
+    ),
+    "marian": MarianConfig(
+        source_vocabulary=V, target_vocabulary=V, width=16, heads=2, layers=2, hidden=32, dropout=0.0,
+    ),
+    "marian-apart": MarianConfig(
+        source_vocabulary=V, target_vocabulary=V, width=16, heads=2, decoder_heads=4, layers=1, decoder_layers=2,
+        hidden=32, decoder_hidden=24, dropout=0.0, activation="relu", scaled=False, tied="target",
     ),
     **{
         f"{cell}-{attention}": RnnConfig(

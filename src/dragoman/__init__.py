@@ -23,13 +23,13 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
     from dragoman.decoding.generate import TextWriter as TextWriter
-    from dragoman.decoding.load import load as load
     from dragoman.decoding.translate import Translation as Translation
     from dragoman.decoding.translate import Translator as Translator
     from dragoman.jobs.api import train as train
+    from dragoman.jobs.open import load as load
 
 PUBLIC = {  # imported when first used: `import dragoman` must not import torch
-    "load": "dragoman.decoding.load",
+    "load": "dragoman.jobs.open",
     "TextWriter": "dragoman.decoding.generate",
     "Translator": "dragoman.decoding.translate",
     "Translation": "dragoman.decoding.translate",

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.decoding.beam import SearchConfig, beam_search, length_penalty
+from dragoman.decoding.beam import SearchConfig, beam_search
+from dragoman.decoding.finish import length_penalty
 from dragoman.decoding.maps import align_words
 from dragoman.decoding.sample import SampleConfig, keep_likely
 from dragoman.decoding.split import split_text

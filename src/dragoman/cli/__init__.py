@@ -29,11 +29,13 @@ COMMANDS = {
     "embed": "turn texts into vectors, and find which are near to each other",
     "score": "measure a translator by BLEU, chrF and TER, or a language model by perplexity",
     "compare": "train several models on equal terms, and say which is better, where, and at what cost",
+    "import": "turn a Hugging Face folder into a model's folder",
     "data": "check, count, split or generate parallel text",
 }
 for name, sentence in COMMANDS.items():
-    part = "app" if name == "data" else name
-    app.command(f"dragoman.cli.{name}:{part}", name=name, help=sentence)
+    file = "import_" if name == "import" else name  # a word that Python keeps for itself
+    part = "app" if name == "data" else file
+    app.command(f"dragoman.cli.{file}:{part}", name=name, help=sentence)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -44,9 +44,9 @@ def demo(
         Print every event as one JSON object a line.
     """
     from dragoman.cli.display import show
-    from dragoman.decoding.load import load_as
     from dragoman.decoding.translate import Translator
     from dragoman.jobs.demo import TRY, exact_by_kind, make_demo
+    from dragoman.jobs.open import load_as
     from dragoman.jobs.start import start
 
     made = make_demo(out, seconds, seed)

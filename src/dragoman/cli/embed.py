@@ -27,7 +27,7 @@ def embed(
     Parameters
     ----------
     model
-        A run's folder, or a model's, of the family bert.
+        A run's folder, a model's, or one of Hugging Face, of the family bert.
     texts
         What to embed; else the lines of --input, or of standard input.
     input
@@ -55,8 +55,8 @@ def embed(
     if input:
         refuse_missing(input)
 
-    from dragoman.decoding.load import load_embedder
     from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_embedder
 
     use_threads(threads)
     embedder = load_embedder(model)

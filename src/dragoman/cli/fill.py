@@ -19,7 +19,7 @@ def fill(
     Parameters
     ----------
     model
-        A run's folder, or a model's, of the family bert.
+        A run's folder, a model's, or one of Hugging Face, of the family bert.
     text
         A text with [MASK] where something is to be filled in.
     top
@@ -35,8 +35,8 @@ def fill(
         raise UsageError("E-USE-12", f"--top {top} asks for nothing; give 1 or more")
 
     from dragoman.decoding.fill import Filler
-    from dragoman.decoding.load import load_as
     from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_as
 
     use_threads(threads)
     for number, candidates in enumerate(load_as(Filler, model).fill(text, top=top), start=1):

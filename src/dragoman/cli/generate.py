@@ -17,10 +17,10 @@ def generate(
     input: Path | None = None,
     stop: str = "",
     tokens: int = 200,
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    repetition: float = 1.0,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    repetition: float | None = None,
     seed: int = 0,
     threads: int | None = None,
     json: Annotated[bool, WORDS] = False,
@@ -30,7 +30,7 @@ def generate(
     Parameters
     ----------
     model
-        A run's folder, or a model's, that was trained on a text.
+        A run's folder, a model's, or one of Hugging Face, that was trained on a text.
     prompt
         What the text begins with; it is printed too. May be repeated: a text for each.
     input
@@ -40,7 +40,7 @@ def generate(
     tokens
         How many tokens to write.
     temperature
-        Below 1 prefers likely tokens, above 1 evens them out.
+        Below 1 prefers likely tokens, above 1 evens them out; else 1, or as an imported model's settings say.
     top_k
         Draw from this many likeliest tokens only.
     top_p
@@ -69,17 +69,17 @@ def generate(
         raise UsageError("E-USE-12", f"the prompt {strange[0]!r} is not UTF-8; write it in UTF-8")
 
     from dragoman.decoding.generate import TextWriter
-    from dragoman.decoding.load import load_as
-    from dragoman.decoding.sample import SampleConfig
     from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_as
 
     values = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "repetition": repetition}
+    asked = {name: value for name, value in values.items() if value is not None}
     use_threads(threads)
     writer = load_as(TextWriter, model)
     for one in prompts:
         writer.read(one)  # what is wrong with one is said before anything is printed
     for number, one in enumerate(prompts):
-        sampling = SampleConfig.read({**values, "seed": seed + number}, section="generate")
+        sampling = writer.sampling.changed({**asked, "seed": seed + number}, section="generate")
         if json:
             text = writer.generate(one, tokens=tokens, sampling=sampling, stop=stop)
             print(json_module.dumps({"prompt": one, "text": text, "seed": seed + number}, ensure_ascii=False))

@@ -34,7 +34,7 @@ def score(
     Parameters
     ----------
     model
-        A run's folder, or a model's.
+        A run's folder, a model's, or one of Hugging Face.
     corpora
         SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx; or a TEXT for a language model.
     hypotheses
@@ -86,9 +86,9 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
     refuse_missing(path)
 
     from dragoman.decoding.generate import TextWriter
-    from dragoman.decoding.load import load_as
     from dragoman.evaluation.perplexity import perplexity
     from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_as
 
     use_threads(threads)
     writer = load_as(TextWriter, model)
@@ -104,9 +104,9 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
 
 
 def open_translator(model: str, threads: int | None) -> "Translator":
-    from dragoman.decoding.load import load_as
     from dragoman.decoding.translate import Translator
     from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_as
 
     use_threads(threads)
     return load_as(Translator, model)

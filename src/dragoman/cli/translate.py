@@ -40,7 +40,7 @@ def translate(
     Parameters
     ----------
     model
-        A run's folder, or a model's.
+        A run's folder, a model's, or one of Hugging Face.
     texts
         Sentences to translate.
     input
@@ -80,10 +80,10 @@ def translate(
     if input:
         refuse_missing(input)
 
-    from dragoman.decoding.load import load_as
     from dragoman.decoding.sample import SampleConfig
     from dragoman.decoding.translate import Translator
     from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_as
 
     use_threads(threads)
     translator = load_as(Translator, model)

@@ -1,18 +1,20 @@
 """Beam search: keep the `beam` likeliest beginnings, extend each by one token, repeat.
 
 Search knows two things of a model: `decode` continues the beginnings, `select_rows` reorders what it keeps of them.
-A beam of one is greedy search.
+How a beam is finished is a part that is passed in (finish.py). A beam of one is greedy search.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from dragoman.config import Settings
+from dragoman.decoding.finish import Finish, Mean, Wu
+from dragoman.decoding.forbidden import forbid, forbid_repeats
 from dragoman.models.state import State, Writer, select_rows
 from dragoman.text.special import SpecialIds
 
@@ -20,24 +22,44 @@ from dragoman.text.special import SpecialIds
 class SearchConfig(Settings):
     beam: int = Field(5, gt=0, description="beginnings kept at each step; 1 is greedy search")
     nbest: int = Field(1, gt=0, description="translations returned for each sentence; at most as many as beams")
-    length_penalty: float = Field(1.0, ge=0, description="α of Wu et al. 2016, eq. 14; 0 prefers short outputs")
+    finish: Literal["wu", "mean"] = Field(
+        "wu", description="how a beam is finished: by Wu et al., or as `generate` does"
+    )
+    length_penalty: float = Field(
+        1.0,
+        description="α of Wu et al. 2016, eq. 14; or the power of the length that log p is divided by; 0: short ones",
+    )
+    early_stopping: bool | Literal["never"] = Field(
+        False, description="finish = mean: stop when the beam is full, or never before nothing better can come"
+    )
     longest_ratio: float = Field(2.0, gt=0, description="an output has at most this many tokens for each source token")
     longest_extra: int = Field(20, ge=0, description="… and this many more")
     longest_output: int = Field(2000, gt=0, description="… and never more than this")
+    force_end: bool = Field(False, description="finish = mean: an output that is too long ends, at no cost")
+    no_repeat: int = Field(0, ge=0, description="no so many tokens in a row stand in an output twice; 0: any may")
+    never: tuple[tuple[int, ...], ...] | None = Field(
+        None, description="ids, or runs of them, that no output may hold; else those with a meaning of their own"
+    )
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "SearchConfig":
+        if self.length_penalty < 0 and self.finish == "wu":
+            raise ValueError(f"length_penalty = {self.length_penalty} is below 0, which needs finish = 'mean'")
+        return self
 
     def longest(self, source_tokens: int) -> int:
         return min(int(self.longest_ratio * source_tokens) + self.longest_extra, self.longest_output)
+
+    def way(self) -> Finish:
+        if self.finish == "wu":
+            return Wu(self.length_penalty)
+        return Mean(self.length_penalty, self.early_stopping, self.force_end)
 
 
 class Hypothesis(NamedTuple):
     tokens: list[int]  # without <start> and <end>
     log_prob: float
     score: float  # log_prob after the length penalty; what hypotheses are ranked by
-
-
-def length_penalty(length: int, alpha: float) -> float:
-    """lp(Y) = (5 + |Y|)^α / (5 + 1)^α   (Wu et al. 2016, eq. 14), <end> counted."""
-    return ((5 + length) / 6) ** alpha
 
 
 class Beams(NamedTuple):
@@ -61,7 +83,7 @@ def beam_search(
     prefixes: Sequence[Sequence[int]] | None = None,  # tokens that each output must begin with
 ) -> list[list[Hypothesis]]:
     """For each sentence in `state`, its best finished hypotheses, best first. Rows are sentence-major: b · W + i."""
-    width, sentences = max(config.beam, config.nbest), len(longest)
+    width, sentences, way = max(config.beam, config.nbest), len(longest), config.way()
     state = select_rows(state, torch.arange(sentences).repeat_interleave(width))
     beams = no_beams(sentences, width)
     newest = torch.full((sentences * width, 1), special.start)
@@ -69,17 +91,22 @@ def beam_search(
     places = torch.arange(sentences)  # which sentence each row of `beams` belongs to
     found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
 
-    for length in range(1, int(limits.max()) + 2):  # up to `longest` tokens, and <end>
+    for length in range(1, int(way.steps(limits).max()) + 1):
         logits, state = writer.decode(newest, state)
-        options = beams.log_probs[..., None] + allowed(logits[:, -1], special).unflatten(0, (len(places), width))
+        options = weigh(logits[:, -1], beams, special, config)
         if prefixes is not None:
             force(options, [prefixes[place] for place in places.tolist()], length)
-        ended = may_end(options, special.end, forced=length > limits)
-        beams = finish(beams, ended, length, config)
+        last = way.steps(limits).eq(length)
+        ended = way.may_end(options, beams.log_probs, special.end, last)
+        beams = finish(beams, ended, way.score(ended, length))
         options[..., special.end] = -torch.inf
         beams, parents = extend(beams, options)
+        if way.cuts:
+            cut = beams.log_probs.masked_fill(~last[:, None], -torch.inf)
+            beams = finish(beams, cut, way.score(cut, length))
 
-        over = can_stop(beams, limits, length, config)
+        settled = way.is_settled(beams.log_probs, beams.done_scores, length, limits, config.nbest)
+        over = last | settled | ((width == 1) & beams.done_scores[:, 0].isfinite())
         for row in over.nonzero().flatten().tolist():
             found[int(places[row])] = hypotheses(beams, row, config.nbest)
         if over.all():
@@ -100,6 +127,19 @@ def no_beams(sentences: int, width: int) -> Beams:
     return Beams(nothing, log_probs, nothing, never, never, torch.zeros(sentences, width, dtype=torch.long))
 
 
+def weigh(
+    logits: Float[Tensor, "N V"], beams: Beams, special: SpecialIds, config: SearchConfig
+) -> Float[Tensor, "B W V"]:
+    """Log-probabilities of each beginning with each token after it, those that may not be written at −∞."""
+    sentences, width = beams.log_probs.shape
+    options = beams.log_probs[..., None] + logits.log_softmax(dim=-1).unflatten(0, (sentences, width))
+    never = [(token,) for token in special.never_written()] if config.never is None else config.never
+    forbid(options, beams.tokens, never)
+    if config.no_repeat:
+        forbid_repeats(options, torch.nn.functional.pad(beams.tokens, (1, 0), value=special.start), config.no_repeat)
+    return options
+
+
 def allowed(logits: Float[Tensor, "N V"], special: SpecialIds) -> Float[Tensor, "N V"]:
     """Log-probabilities, those of tokens that are never written at −∞."""
     log_probs = logits.log_softmax(dim=-1)
@@ -116,26 +156,17 @@ def force(options: Float[Tensor, "B W V"], prefixes: Sequence[Sequence[int]], le
             options[row, :, prefix[length - 1]] = kept
 
 
-def may_end(options: Float[Tensor, "B W V"], end: int, forced: Bool[Tensor, " B"]) -> Float[Tensor, "B W"]:
-    """Log-probabilities of ending here; −∞ where W other tokens are likelier, unless there is no room for one more.
-
-    So a beam of one ends where greedy search does, and a beam of the whole vocabulary may end anywhere.
-    """
-    ended = options[..., end].clone()
-    likelier = (options > ended[..., None]).sum(dim=-1)
-    return ended.masked_fill((likelier >= options.shape[1]) & ~forced[:, None], -torch.inf)
-
-
-def finish(beams: Beams, ended: Float[Tensor, "B W"], length: int, config: SearchConfig) -> Beams:
-    """Keep the best of those that end here and of those that ended before."""
-    width = ended.shape[1]
-    scores = torch.cat([beams.done_scores, ended / length_penalty(length, config.length_penalty)], dim=1)
+def finish(beams: Beams, log_probs: Float[Tensor, "B W"], scores: Float[Tensor, "B W"]) -> Beams:
+    """Keep the best of the beginnings that end here, with this log-probability and score, and of those that ended
+    before."""
+    width, written = beams.tokens.shape[1:]
+    scores = torch.cat([beams.done_scores, scores], dim=1)
     best = scores.topk(width).indices
     tokens = torch.cat([beams.done, beams.tokens], dim=1)  # (B 2W L)
-    lengths = torch.cat([beams.done_lengths, torch.full_like(beams.done_lengths, length - 1)], dim=1)
+    lengths = torch.cat([beams.done_lengths, torch.full_like(beams.done_lengths, written)], dim=1)
     return beams._replace(
         done=tokens.gather(1, best[..., None].expand(-1, -1, tokens.shape[2])),
-        done_log_probs=torch.cat([beams.done_log_probs, ended], dim=1).gather(1, best),
+        done_log_probs=torch.cat([beams.done_log_probs, log_probs], dim=1).gather(1, best),
         done_scores=scores.gather(1, best),
         done_lengths=lengths.gather(1, best),
     )
@@ -150,19 +181,6 @@ def extend(beams: Beams, options: Float[Tensor, "B W V"]) -> tuple[Beams, Int[Te
     tokens = torch.cat([before, newest[..., None]], dim=2)
     done = torch.nn.functional.pad(beams.done, (0, 1))  # as long as the others, so that they can be gathered together
     return beams._replace(tokens=tokens, log_probs=log_probs, done=done), parents
-
-
-def can_stop(beams: Beams, limits: Int[Tensor, " B"], length: int, config: SearchConfig) -> Bool[Tensor, " B"]:
-    """True where the length is used up, or no beginning still alive can overtake what is finished.
-
-    A longer text is never likelier, so a beginning is worth at most its own log-probability under the last penalty.
-    A beam of one ends with the first <end>: that is greedy search.
-    """
-    width = beams.log_probs.shape[1]
-    penalties = torch.tensor([length_penalty(limit + 1, config.length_penalty) for limit in limits.tolist()])
-    best_possible = beams.log_probs[:, 0] / penalties
-    least = beams.done_scores[:, config.nbest - 1]
-    return (length > limits) | (best_possible <= least) | ((width == 1) & least.isfinite())
 
 
 def hypotheses(beams: Beams, row: int, count: int) -> list[Hypothesis]:

@@ -1,7 +1,10 @@
-"""Go on with a text: a writer, its tokenizer and sampling, put together. A text's line ends are its `end` tokens."""
+"""Go on with a text: a writer, its tokenizer and sampling, put together.
+
+A text's line ends are its `end` tokens; where the tokenizer writes line ends itself, as GPT-2's does, `end` ends the
+text.
+"""
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 import torch
@@ -10,15 +13,17 @@ from torch import Tensor, nn
 
 from dragoman.decoding.sample import SampleConfig, keep_likely
 from dragoman.errors import DataError
+from dragoman.text.stream import encode_text
 from dragoman.text.tokenizer import Tokenizers
 
 HALF = "\ufffd"  # how half of a character is decoded, until its other bytes come
 
 
 class TextWriter:
-    def __init__(self, model: nn.Module, tokenizers: Tokenizers) -> None:
+    def __init__(self, model: nn.Module, tokenizers: Tokenizers, sampling: SampleConfig | None = None) -> None:
         self.model: Any = model.eval()  # a module that is also `Writing`
         self.tokenizer = tokenizers.target
+        self.sampling = sampling or SampleConfig()  # where a caller says nothing
 
     def generate(
         self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None, stop: str = ""
@@ -29,17 +34,20 @@ class TextWriter:
         self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None, stop: str = ""
     ) -> Iterator[str]:
         """What follows the prompt, as it is written, up to `stop` and without it."""
-        parts = self.parts(prompt, tokens, sampling or SampleConfig())
+        parts = self.parts(prompt, tokens, sampling or self.sampling)
         return until(stop, parts) if stop else parts
 
     @torch.inference_mode()
     def parts(self, prompt: str, tokens: int, sampling: SampleConfig) -> Iterator[str]:
         """A token's text may hang on the line before it: a space, or half of a character; so each line is decoded as a
         whole, and what is new of it given out."""
-        line = self.tokenizer.encode([prompt.rpartition("\n")[2]])[0]
+        whole = self.tokenizer.writes_newlines  # then all of the text is one line
+        line = self.tokenizer.encode([prompt if whole else prompt.rpartition("\n")[2]])[0]
         shown = self.tokenizer.decode(line)
         for token in self.draw(self.read(prompt), tokens, sampling):
             if token == self.tokenizer.special.end:
+                if whole:
+                    break
                 yield self.tokenizer.decode(line)[len(shown) :] + "\n"
                 line, shown = [], ""
                 continue
@@ -51,10 +59,12 @@ class TextWriter:
         yield self.tokenizer.decode(line)[len(shown) :]
 
     def read(self, prompt: str) -> list[int]:
-        """Ids of the prompt; a text begins as a line does, after `end`."""
+        """Ids of the prompt; a text begins as a line does, after `end`. Where `end` ends whole texts, a prompt may be
+        the middle of one."""
         special = self.tokenizer.special
-        lines = self.tokenizer.encode(prompt.split("\n"))
-        ids = list(chain.from_iterable((*line, special.end) for line in lines[:-1])) + lines[-1]
+        ids = encode_text(prompt, self.tokenizer)
+        if self.tokenizer.writes_newlines:
+            return ids or [special.end]
         if special.unknown in ids:
             strange = [part for part in dict.fromkeys(prompt) if special.unknown in self.tokenizer.encode([part])[0]]
             named = f"{' '.join(map(repr, strange))}, which" if strange else "what"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -40,12 +39,11 @@ class Perplexity(NamedTuple):
 def perplexity(model: nn.Module, tokenizer: Tokenizer, lines: Iterable[str]) -> Perplexity:
     """Over all of a text's tokens, its line ends included, each after all that came before it."""
     with TemporaryDirectory() as scratch:
-        begun = chain([""], lines)  # a text begins as a line does, after an `end`
-        stream = write_stream(Path(scratch), begun, tokenizer)
+        stream = write_stream(Path(scratch), lines, tokenizer, before=[tokenizer.special.end])  # as a line begins
         if len(stream) < 2:
             raise DataError("E-DATA-10", "there is no text to score; give a file that is not empty")
         nats, tokens = text_nats(model, stream.ids, rows=1)
-        return Perplexity(nats / tokens, tokens, stream.about["characters"] - 1, stream.about["unknown"])
+        return Perplexity(nats / tokens, tokens, stream.about["characters"], stream.about["unknown"])
 
 
 @torch.inference_mode()

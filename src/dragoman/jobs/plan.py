@@ -128,6 +128,10 @@ SIZES: dict[str, list[dict[str, Any]]] = {
         {"width": width, "heads": heads, "layers": layers + 1, "hidden": hidden, "longest": READ, "norm_first": True}
         for width, heads, layers, hidden in TRANSFORMERS
     ],
+    "marian": [
+        {"width": width, "heads": heads, "layers": layers, "hidden": hidden}
+        for width, heads, layers, hidden in TRANSFORMERS
+    ],
     "t5": [
         {"width": width, "heads": heads, "head_width": width // heads, "layers": layers, "hidden": hidden}
         for width, heads, layers, hidden in TRANSFORMERS

@@ -305,13 +305,15 @@ def told_task(family: str, lone: bool) -> str:
 
 
 def only_task(family: str) -> str:
-    tasks = [task for task, families in FAMILIES.items() if family in families]
+    tasks = [task for task in TASKS if family in FAMILIES[task]]
     return tasks[0] if len(tasks) == 1 else ""
 
 
 def refuse_unknown_settings(request: Request, task: str) -> None:
     """Before any work: a wrong name must not be found after minutes of preparing."""
     family = find_family(task, request.family)
+    if task not in TASKS:
+        raise UsageError("E-USE-08", f"no model is trained to {task} by itself; {nearest(task, list(TASKS))}")
     sizes = dict.fromkeys(("vocabulary", "source_vocabulary", "target_vocabulary"), 8)
     needed = {name: size for name, size in sizes.items() if name in family.config.model_fields}
     family.config.read({**needed, **request.asked("model")}, section="model")

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from sacrebleu.metrics import BLEU
 
-from dragoman.decoding.load import load_as
 from dragoman.decoding.translate import Translator
 from dragoman.evaluation.scores import SAMPLES, Chrf, by_length, lowercased_bleu
 from dragoman.evaluation.scores import measure as score_by
+from dragoman.jobs.open import load_as
 from dragoman.lab.held_out import Sentences
 from dragoman.lab.results import Looked, Measured, Sample
 from dragoman.seeing.heatmap import cross_maps, mean_weights

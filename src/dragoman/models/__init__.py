@@ -7,7 +7,7 @@ from torch import nn
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
-from dragoman.models import bert, gpt, rnn, rnn_writer, t5, transformer
+from dragoman.models import bert, gpt, marian, rnn, rnn_writer, t5, transformer
 
 
 class Family(NamedTuple):
@@ -22,12 +22,14 @@ FAMILIES: dict[str, dict[str, Family]] = {
         "transformer": Family(transformer.TransformerConfig, transformer.Transformer, transformer.PRESETS),
         "rnn": Family(rnn.RnnConfig, rnn.Rnn, rnn.PRESETS),
         "t5": T5,
+        "marian": Family(marian.MarianConfig, marian.Marian, marian.PRESETS),
     },
     "write": {
         "gpt": Family(gpt.GptConfig, gpt.Gpt, gpt.PRESETS),
         "rnn": Family(rnn_writer.RnnWriterConfig, rnn_writer.RnnWriter, rnn_writer.PRESETS),
     },
     "fill": {"bert": Family(bert.BertConfig, bert.Bert, bert.PRESETS)},
+    "embed": {"bert": Family(bert.BertVectorsConfig, bert.BertVectors, bert.PRESETS)},
     "restore": {"t5": T5},
 }
 

@@ -114,3 +114,21 @@ class Bert(nn.Module):
     ) -> Float[Tensor, "N D"]:
         """What `scores` is to be given for the places that are asked for."""
         return self.transform(self.reader(tokens, real)[asked])
+
+
+class BertVectorsConfig(BertConfig):
+    """A reader alone, as models for sentence vectors are handed on."""
+
+
+class BertVectors(nn.Module):
+    """The reader without a head: it cannot fill in, but the mean of its states is a vector for a text."""
+
+    def __init__(self, config: BertVectorsConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.reader = BertReader(config)
+
+    def forward(
+        self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        return self.reader(tokens, real, segments)

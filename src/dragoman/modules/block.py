@@ -42,6 +42,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
     "gelu-tanh": partial(nn.GELU, approximate="tanh"),  # as GPT-2 computes it
+    "silu": nn.SiLU,  # x · σ(x), also called swish
 }
 
 

@@ -20,25 +20,33 @@ def sinusoids(length: int, width: int, base: float = 10000.0) -> Float[Tensor, "
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]
 
 
+def split_sinusoids(length: int, width: int, base: float = 10000.0) -> Float[Tensor, "T D"]:
+    """The same waves in another order, as Marian has them: all sines, then all cosines."""
+    pairs = sinusoids(length, width, base).unflatten(-1, (-1, 2))  # (T, D/2, sine and cosine)
+    return pairs.transpose(-2, -1).flatten(-2)
+
+
 class SinusoidalPositions(nn.Module):
     """The fixed waves of 2017: computed once, in float64, and computed further when a longer text comes."""
 
     table: Float[Tensor, "N D"]
 
-    def __init__(self, width: int, ready: int = 256) -> None:
+    def __init__(
+        self, width: int, ready: int = 256, waves: Callable[[int, int], Float[Tensor, "T D"]] = sinusoids
+    ) -> None:
         super().__init__()
-        self.width = width
-        self.register_buffer("table", sinusoids(ready, width).float(), persistent=False)
+        self.width, self.waves = width, waves
+        self.register_buffer("table", waves(ready, width).float(), persistent=False)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "T D"]:
         if start + length > len(self.table):
-            self.table = sinusoids(2 * (start + length), self.width).to(self.table)
+            self.table = self.waves(2 * (start + length), self.width).to(self.table)
         return self.table[start : start + length]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "SinusoidalPositions":
         """A move to another device or precision starts from float64 again, so nothing is rounded twice."""
         super()._apply(fn, recurse)
-        self.table = sinusoids(len(self.table), self.width).to(self.table)
+        self.table = self.waves(len(self.table), self.width).to(self.table)
         return self
 
 

@@ -61,8 +61,12 @@ def open_model(path: Path) -> SavedModel:
 
 def task_and_family_at(path: Path) -> tuple[str, str]:
     """What the model there learned to do, and of which family it is, without opening it."""
-    about = json.loads((find_model(path) / "config.json").read_text(encoding="utf-8"))["model"]
-    return about.get("task", "translate"), about["family"]
+    about = json.loads((find_model(path) / "config.json").read_text(encoding="utf-8"))
+    if "format" not in about:
+        raise DataError(
+            "E-RUN-04", f"{path} is no model of dragoman's; if Hugging Face made it: dragoman import {path} NEW"
+        )
+    return about["model"].get("task", "translate"), about["model"]["family"]
 
 
 def find_model(path: Path) -> Path:

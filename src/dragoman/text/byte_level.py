@@ -18,6 +18,7 @@ SPACE = "Ġ"  # how a byte-level vocabulary writes the space before a word
 class ByteSubwords:
     def __init__(self, model: Tokenizer, special: SpecialIds) -> None:
         self.kind = "byte subwords"
+        self.writes_newlines = False  # lines are learned one by one
         self.special = special
         self.model = model
         model.encode_special_tokens = True  # a text that says </s> means these four letters

@@ -1,7 +1,8 @@
 """A text as one long row of token ids, in a memory-mapped file; and windows of it, read side by side.
 
-Lines are encoded one by one, and `end` stands for each line's `\\n`. A text comes back as it was, save with words for
-tokens, which know no white space but the one between them.
+Lines are encoded one by one, and `end` stands for each line's `\\n`; a tokenizer that writes line ends itself, as
+GPT-2's does, is given whole texts. A text comes back as it was, save with words for tokens, which know no white space
+but the one between them.
 
 ids.bin       the ids, one after another
 index.json    how many there are and how wide; written last
@@ -50,18 +51,18 @@ class TextStream:
         return len(self.ids)
 
 
-def write_stream(folder: Path, lines: Iterable[str], tokenizer: Tokenizer) -> TextStream:
-    """Encode a text line by line, in bounded memory, and open the result."""
+def write_stream(folder: Path, lines: Iterable[str], tokenizer: Tokenizer, before: Sequence[int] = ()) -> TextStream:
+    """Encode a text line by line, in bounded memory, and open the result. The ids `before` stand before the text."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "index.json").unlink(missing_ok=True)
     dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
-    tokens = letters = unknown = 0
+    special, tokens, letters, unknown = tokenizer.special, 0, 0, 0
     try:
         with (folder / "ids.bin").open("wb") as file:
-            for ids, characters in encode_lines(lines, tokenizer):
+            for ids, characters in chain([(list(before), 0)], encode_lines(lines, tokenizer)):
                 np.array(ids, dtype).tofile(file)
                 tokens, letters = tokens + len(ids), letters + characters
-                unknown += ids.count(tokenizer.special.unknown)
+                unknown += ids.count(special.unknown) if special.unknown != special.end else 0
         about = {"characters": letters, "unknown": unknown}
         ready = folder / "index.json.new"
         ready.write_text(json.dumps({"tokens": tokens, "dtype": dtype.name, "about": about}))
@@ -74,10 +75,18 @@ def write_stream(folder: Path, lines: Iterable[str], tokenizer: Tokenizer) -> Te
 
 
 def encode_lines(lines: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[list[int], int]]:
-    """Ids of some lines with `end` after each, and how many characters they were, with their line ends."""
+    """Ids of some lines, and how many characters they were, with their line ends."""
     for chunk in chunks(lines):
-        ids = chain.from_iterable((*line, tokenizer.special.end) for line in tokenizer.encode(chunk))
-        yield list(ids), sum(map(len, chunk)) + len(chunk)
+        text = "\n".join(chunk) + "\n"
+        yield encode_text(text, tokenizer), len(text)
+
+
+def encode_text(text: str, tokenizer: Tokenizer) -> list[int]:
+    """Ids of a text, its line ends among them."""
+    if tokenizer.writes_newlines:
+        return tokenizer.encode([text])[0]
+    first, *others = tokenizer.encode(text.split("\n"))
+    return [*first, *chain.from_iterable((tokenizer.special.end, *line) for line in others)]
 
 
 def chunks(lines: Iterable[str]) -> Iterator[list[str]]:

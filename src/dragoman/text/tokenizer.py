@@ -1,9 +1,11 @@
-"""Text to ids and back. Five kinds behind one protocol:
+"""Text to ids and back. Five kinds to learn behind one protocol:
 
     unigram, bpe   subwords, learned by sentencepiece; the default for translation
     bytes          subwords over bytes, as GPT-2 has them: no text is unknown
     characters     one token a character; for spellings, sounds, dates
     words          one token a word; for small closed vocabularies
+
+and two that come in with foreign models: a pipeline of the `tokenizers` library, and pieces under ids of another list.
 
 A folder holds what was learned and the special ids; opening it needs nothing else.
 """
@@ -22,10 +24,11 @@ from pydantic import Field, model_validator
 from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
 from dragoman.text.byte_level import learn_byte_subwords, open_byte_subwords
+from dragoman.text.pieces import WORD_START, open_pieces
+from dragoman.text.pipeline import open_pipeline
 from dragoman.text.special import SpecialIds
 
 Kind = Literal["unigram", "bpe", "bytes", "characters", "words"]
-WORD_START = "▁"  # how sentencepiece writes the space before a word
 
 
 class TokenizerConfig(Settings):
@@ -48,6 +51,7 @@ class TokenizerConfig(Settings):
 class Tokenizer(Protocol):
     kind: str  # what its tokens are called: subwords, characters, words
     special: SpecialIds
+    writes_newlines: bool  # whether "\n" is a token like others; else `end` stands for it in a text
 
     def __len__(self) -> int: ...
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -71,6 +75,7 @@ class Subwords:
 
     def __init__(self, proto: bytes, special: SpecialIds) -> None:
         self.kind = "subwords"
+        self.writes_newlines = False
         self.special = special
         self.proto = proto
         self.model = sentencepiece.SentencePieceProcessor(model_proto=proto)
@@ -104,6 +109,7 @@ class Symbols:
 
     def __init__(self, symbols: Sequence[str], special: SpecialIds, *, separator: str) -> None:
         self.kind = "words" if separator else "characters"
+        self.writes_newlines = False
         self.special = special
         self.symbols = list(symbols)
         self.separator = separator  # what stands between two symbols: nothing, or a space
@@ -267,5 +273,9 @@ def open_side(folder: Path, name: str, special: SpecialIds) -> Tokenizer:
         return Subwords((folder / f"{name}.model").read_bytes(), special)
     if (folder / f"{name}.bytes.json").exists():
         return open_byte_subwords(folder / f"{name}.bytes.json", special)
+    if (folder / f"{name}.pipeline.json").exists():
+        return open_pipeline(folder / f"{name}.pipeline.json", special)
+    if (folder / f"{name}.pieces.json").exists():
+        return open_pieces(folder, name, special)
     about = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return Symbols(about["symbols"], special, separator=about["separator"])

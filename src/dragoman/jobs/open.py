@@ -1,36 +1,56 @@
-"""`dragoman.load`: a run's folder, or a model's, as what it learned to be."""
+"""`dragoman.load`: a run's folder, a model's, or one of Hugging Face, as what it learned to be."""
 
+import sys
 from pathlib import Path
 from typing import TypeVar
 
 from dragoman.decoding.embed import Embedder
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.sample import SampleConfig
 from dragoman.decoding.translate import Translator
 from dragoman.errors import DataError
+from dragoman.interop.huggingface import is_huggingface
+from dragoman.interop.importing import import_folder
 from dragoman.runs.model import SavedModel, open_model
 
 Wanted = TypeVar("Wanted", Translator, TextWriter, Filler)
-COMMANDS = {"translate": "translate", "write": "generate", "fill": "fill", "classify": "classify"}  # task -> command
+COMMANDS = {  # task -> command
+    "translate": "translate",
+    "write": "generate",
+    "fill": "fill",
+    "embed": "embed",
+    "classify": "classify",
+}
 
 
-def load(path: str | Path) -> Translator | TextWriter | Filler:
-    return as_learned(open_model(Path(path)))
+def load(path: str | Path) -> Translator | TextWriter | Filler | Embedder:
+    return as_learned(open_any(Path(path)))
 
 
-def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler:
+def open_any(path: Path) -> SavedModel:
+    """A folder of ours, or one of Hugging Face as it is; importing that once opens it faster."""
+    if is_huggingface(path):
+        return import_folder(path, lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr)).saved
+    return open_model(path)
+
+
+def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler | Embedder:
     match saved.task:
         case "write":
-            return TextWriter(saved.model, saved.tokenizers)
+            sampling = SampleConfig.read(saved.about.get("sampling", {}), section="sampling")
+            return TextWriter(saved.model, saved.tokenizers, sampling)
         case "fill":
             return Filler(saved.model, saved.tokenizers)
+        case "embed":
+            return Embedder(saved.model, saved.tokenizers)
         case _:
             return Translator(saved.model, saved.tokenizers, saved.about)
 
 
 def load_as(kind: type[Wanted], path: str | Path) -> Wanted:
     """The model there, which must have learned to be one of this kind."""
-    saved = open_model(Path(path))
+    saved = open_any(Path(path))
     found = as_learned(saved)
     if not isinstance(found, kind):
         raise DataError(
@@ -41,7 +61,7 @@ def load_as(kind: type[Wanted], path: str | Path) -> Wanted:
 
 
 def load_embedder(path: str | Path) -> Embedder:
-    saved = open_model(Path(path))
+    saved = open_any(Path(path))
     if not hasattr(saved.model, "reader"):
         raise DataError(
             "E-RUN-10",

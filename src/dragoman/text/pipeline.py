@@ -1,0 +1,52 @@
+"""Tokenizers of Hugging Face folders: normalise, split, look up, as the `tokenizers` library does it.
+
+Word pieces (BERT), subwords over bytes (GPT-2) and unigram subwords (T5) are all one `tokenizer.json`. A text is read
+as its own library reads it: `[MASK]` or `<|endoftext|>` in it mean the token, not its letters.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer, models
+
+from dragoman.text.special import SpecialIds
+
+SPACES = ("Ġ", "▁")  # how subwords write the space before a word; word pieces mark what goes on instead, as `##ing`
+
+
+class Pipeline:
+    def __init__(self, model: Tokenizer, special: SpecialIds) -> None:
+        self.kind = "word pieces" if isinstance(model.model, models.WordPiece) else "subwords"
+        self.special = special
+        self.model = model
+        model.no_truncation()  # how long a text may be, and with what it is filled up, is decided by who batches it
+        model.no_padding()
+        self.silent = {*special.pieces()} - {*special.spans}
+        self.writes_newlines = self.decode(self.encode(["\n"])[0]) == "\n"
+
+    def __len__(self) -> int:
+        return self.model.get_vocab_size()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [found.ids for found in self.model.encode_batch(list(texts), add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.model.decode([int(i) for i in ids if i not in self.silent], skip_special_tokens=False)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.model.id_to_token(int(i)) or "" for i in ids]
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        word, numbers = -1, []
+        for piece in self.pieces(ids):
+            begins = not piece.startswith("##") if self.kind == "word pieces" else piece.startswith(SPACES)
+            word += begins or word < 0
+            numbers.append(word)
+        return numbers
+
+    def save(self, folder: Path, name: str) -> None:
+        self.model.save(str(folder / f"{name}.pipeline.json"))
+
+
+def open_pipeline(path: Path, special: SpecialIds) -> Pipeline:
+    return Pipeline(Tokenizer.from_file(str(path)), special)
