@@ -10,7 +10,7 @@ import torch
 import dragoman
 from dragoman.cli import main
 from dragoman.decoding.embed import nearest
-from dragoman.decoding.load import load_embedder
+from dragoman.jobs.open import load_embedder
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Report, Validation

@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.config import Settings
-from dragoman.models.state import Decoded
 from dragoman.models.transformer import TransformerState
+from dragoman.models.writer import TranslatingModel
 from dragoman.modules.attention import multi_head_attention
 from dragoman.modules.block import ACTIVATIONS, Block, Stack, feedforward, length_of
 from dragoman.modules.dropout import Dropout
@@ -78,7 +78,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class Marian(nn.Module):
+class Marian(TranslatingModel):
     def __init__(self, config: MarianConfig) -> None:
         super().__init__()
         self.config = c = config
@@ -92,26 +92,12 @@ class Marian(nn.Module):
         self.encoder = make_stack(c, c.layers, c.heads, c.hidden, reads_source=False)
         self.decoder = make_stack(c, *c.decoder, reads_source=True)
 
-    def forward(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T V"]:
-        return self.scores(self.states(source, source_mask, target))
-
-    def states(
-        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
-        return self.write(target, self.encode(source, source_mask))[0]
-
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         mask = hide_padding(source_mask)
         x = self.source_embedding(source) + self.positions(0, source.shape[1])
         x = x.masked_fill(~source_mask[:, :, None], 0.0)
         x, _ = self.encoder(self.dropout(x), mask)
         return TransformerState(self.decoder.remember_source(x), mask)
-
-    def decode(self, tokens: Int[Tensor, "B T"], state: TransformerState) -> Decoded:
-        states, state = self.write(tokens, state)
-        return Decoded(self.scores(states), state)
 
     def write(
         self, tokens: Int[Tensor, "B T"], state: TransformerState
