@@ -21,7 +21,7 @@ from dragoman.jobs.train import Event, Finished, Notice, Report, Validation, fla
 from dragoman.lab.stage import Stage
 
 Told = Event | Planned | Stage
-SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF"}
+SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "macro_f1": "macro-F1"}
 QUIET = 30.0  # seconds between two lines where there is no terminal
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.decoding.classify import Classifier
 from dragoman.decoding.embed import Embedder
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
@@ -10,20 +11,22 @@ from dragoman.decoding.translate import Translator
 from dragoman.errors import DataError
 from dragoman.runs.model import SavedModel, open_model
 
-Wanted = TypeVar("Wanted", Translator, TextWriter, Filler)
+Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier)
 COMMANDS = {"translate": "translate", "write": "generate", "fill": "fill", "classify": "classify"}  # task -> command
 
 
-def load(path: str | Path) -> Translator | TextWriter | Filler:
+def load(path: str | Path) -> Translator | TextWriter | Filler | Classifier:
     return as_learned(open_model(Path(path)))
 
 
-def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler:
+def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler | Classifier:
     match saved.task:
         case "write":
             return TextWriter(saved.model, saved.tokenizers)
         case "fill":
             return Filler(saved.model, saved.tokenizers)
+        case "classify":
+            return Classifier(saved.model, saved.tokenizers)
         case _:
             return Translator(saved.model, saved.tokenizers, saved.about)
 

@@ -61,6 +61,12 @@ def plan_text_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerC
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
 
+def plan_label_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerConfig:
+    """A subword for every 200 characters of all texts, 1,000 at least and 16,000 at most."""
+    chosen = {"kind": "unigram", "vocabulary": 100 * round(min(16_000, max(1000, characters / 200)) / 100)}
+    return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
+
+
 def vocabulary_for(pairs: int) -> int:
     """4,000 subwords for 30,000 pairs, 8,000 for 170,000, 16,000 for a million; to a hundred."""
     return 100 * round(min(24_000, max(1000, 4000 * (pairs / 30_000) ** 0.4)) / 100)
@@ -133,6 +139,13 @@ SIZES: dict[str, list[dict[str, Any]]] = {
         for width, heads, layers, hidden in TRANSFORMERS
     ],
 }
+CLASSIFIERS: dict[str, list[dict[str, Any]]] = {
+    "bag": [{"width": 128}],
+    "rnn": [{"width": 128, "embedding": 128}],
+    "bert": [{"width": 128, "heads": 4, "layers": 2, "hidden": 256}],
+}
+CLASSIFYING: dict[str, Any] = {"label_smoothing": 0.0}  # of training, otherwise than for texts that are written
+CLASSIFYING_EPOCHS = 20.0  # more of them only learn a small corpus by heart
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
 EFFICIENCY = 0.38  # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory
@@ -165,18 +178,20 @@ class Budget(NamedTuple):
     tokens: int  # in the corpus
     work: float  # multiplications and additions that the time allows
     epochs: float | None = None  # where they were asked for, they count and not the time
+    most_epochs: float = math.inf  # that are trained, however long the time is
 
     def seen(self, config: Any) -> float:
         """Tokens that this model will see."""
-        return self.epochs * self.tokens if self.epochs else self.work / work_per_token(config)
+        if self.epochs:
+            return self.epochs * self.tokens
+        return min(self.work / work_per_token(config), self.most_epochs * self.tokens)
 
 
 def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Budget) -> Any:
-    """The settings of a model that the budget can train. `fixed` follows from the tokenizers."""
+    """The settings of a model that the budget can train. `fixed` follows from the data."""
     family, asked = find_family(task, request.family), request.asked("model")
-    sizes = {name for name in fixed if name.endswith("vocabulary")} & asked.keys()
-    if sizes:
-        raise UsageError("E-SET-01", f"model.{min(sizes)} follows from the tokenizer; set tokenizer.vocabulary instead")
+    refuse_fixed(fixed, asked)
+    sizes = CLASSIFIERS if task == "classify" else SIZES
     shaping: dict[str, Any] = {
         **fixed,
         **{name: asked[name] for name in ("cell", "attention", "layers") if name in asked},
@@ -186,10 +201,18 @@ def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Bu
         config = family.config.read({**fixed, **preset}, section="model")
         chosen: dict[str, Any] = {"dropout": dropout_for(config, budget), **preset}
     else:
-        candidates = [family.config.read({**size, **shaping}, section="model") for size in SIZES[request.family]]
+        candidates = [family.config.read({**size, **shaping}, section="model") for size in sizes[request.family]]
         config = next((c for c in reversed(candidates) if is_worth_it(c, budget)), candidates[0])
         chosen = {**config.model_dump(), "dropout": dropout_for(config, budget)}
     return family.config.read({**chosen, **fixed, **asked}, section="model")
+
+
+def refuse_fixed(fixed: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    sizes = {name for name in fixed if name.endswith("vocabulary")} & asked.keys()
+    if sizes:
+        raise UsageError("E-SET-01", f"model.{min(sizes)} follows from the tokenizer; set tokenizer.vocabulary instead")
+    if "classes" in asked:
+        raise UsageError("E-SET-01", "model.classes are the labels of the texts; leave it out")
 
 
 def is_worth_it(config: Any, budget: Budget) -> bool:

@@ -7,6 +7,7 @@ text for that. The tasks themselves (writing.py, filling.py, restoring.py) say w
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -148,6 +149,12 @@ class TextTask:
 
     def usual_minutes(self) -> float:
         return plan.minutes_for(len(self.data.train) // 20)  # tokens that a sentence pair would have
+
+    def most_epochs(self) -> float:
+        return inf
+
+    def plan_from(self, config: Settings) -> Settings:
+        return config
 
     def plan_model(self, request: Request, work: float) -> Settings:
         budget = plan.Budget(len(self.data.train), work, request.epochs)

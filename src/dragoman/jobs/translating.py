@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -95,6 +96,12 @@ class Translating:
 
     def usual_minutes(self) -> float:
         return plan.minutes_for(len(self.prepared.train))
+
+    def most_epochs(self) -> float:
+        return inf
+
+    def plan_from(self, config: Settings) -> Settings:
+        return config
 
     def plan_model(self, request: Request, work: float) -> Settings:
         tokenizers = self.tokenizers

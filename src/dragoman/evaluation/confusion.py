@@ -1,0 +1,81 @@
+"""How good a classifier is: which labels it gave to which, and what follows from that.
+
+accuracy     right / all, with Wilson's 95 % interval (Wilson 1927)
+precision    of those it gave a label, how many have it          P = right / given
+recall       of those that have a label, how many it gave it to  R = right / there
+F1           2 P R / (P + R); macro-F1 is the mean over the labels that are there or were given
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+Z = 1.959964  # standard deviations that hold 95 % of a normal distribution
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    label: str
+    texts: int  # that have this label
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True)
+class Confusion:
+    classes: tuple[str, ...]
+    counts: Int[np.ndarray, "C C"]  # a row for each right label, a column for each given one
+
+    @property
+    def texts(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def right(self) -> int:
+        return int(self.counts.trace())
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / max(1, self.texts)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson(self.right, self.texts)
+
+    @property
+    def by_class(self) -> list[ClassScore]:
+        right, there, given = self.counts.diagonal(), self.counts.sum(axis=1), self.counts.sum(axis=0)
+        return [
+            ClassScore(name, int(n), ratio(r, g), ratio(r, n), ratio(2 * r, n + g))
+            for name, r, n, g in zip(self.classes, right, there, given, strict=True)
+        ]
+
+    @property
+    def macro_f1(self) -> float:
+        met = self.counts.sum(axis=1) + self.counts.sum(axis=0) > 0
+        found = [score.f1 for score, is_met in zip(self.by_class, met, strict=True) if is_met]
+        return sum(found) / max(1, len(found))
+
+
+def confusion_of(classes: tuple[str, ...], wanted: Sequence[int], given: Sequence[int]) -> Confusion:
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    np.add.at(counts, (np.array(wanted, dtype=np.int64), np.array(given, dtype=np.int64)), 1)
+    return Confusion(classes, counts)
+
+
+def ratio(part: int, whole: int) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def wilson(right: int, of: int) -> tuple[float, float]:
+    """(p̂ + z²/2n ± z √(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n): never below 0 nor above 1, and right for few texts too."""
+    if of == 0:
+        return 0.0, 1.0
+    share, spread = right / of, Z * Z / of
+    middle = share + spread / 2
+    half = Z * math.sqrt(share * (1 - share) / of + spread / (4 * of))
+    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
