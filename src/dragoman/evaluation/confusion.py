@@ -7,12 +7,18 @@ F1           2 P R / (P + R); macro-F1 is the mean over the labels that are ther
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from jaxtyping import Int
 
+from dragoman.decoding.classify import Classifier
+from dragoman.errors import DataError
+from dragoman.text.labels import Labelled, number_of
+
+AT_ONCE = 2000  # texts classified together at most
 Z = 1.959964  # standard deviations that hold 95 % of a normal distribution
 
 
@@ -59,6 +65,21 @@ class Confusion:
         met = self.counts.sum(axis=1) + self.counts.sum(axis=0) > 0
         found = [score.f1 for score, is_met in zip(self.by_class, met, strict=True) if is_met]
         return sum(found) / max(1, len(found))
+
+
+def score_classifier(
+    classifier: Classifier, texts: Iterator[Labelled], name: str, notice: Callable[[str], None] | None = None
+) -> Confusion:
+    """Its labels beside the right ones, a chunk of texts at a time. `name` is the corpus's, should it be empty."""
+    numbers = {label: number for number, label in enumerate(classifier.classes)}
+    wanted, given = list[int](), list[int]()
+    while chunk := list(islice(texts, AT_ONCE)):
+        wanted += [number_of(found, numbers) for found in chunk]
+        labelled = classifier.classify([one.text for one in chunk], first_line=len(given) + 1, notice=notice)
+        given += [numbers[one.label] for one in labelled]
+    if not wanted:
+        raise DataError("E-CLS-02", f"{name} holds no labelled text to score; each line is label<TAB>text")
+    return confusion_of(classifier.classes, wanted, given)
 
 
 def confusion_of(classes: tuple[str, ...], wanted: Sequence[int], given: Sequence[int]) -> Confusion:
