@@ -55,10 +55,8 @@ class Confusion:
     @property
     def by_class(self) -> list[ClassScore]:
         right, there, given = self.counts.diagonal(), self.counts.sum(axis=1), self.counts.sum(axis=0)
-        return [
-            ClassScore(name, int(n), ratio(r, g), ratio(r, n), ratio(2 * r, n + g))
-            for name, r, n, g in zip(self.classes, right, there, given, strict=True)
-        ]
+        rows = zip(self.classes, right.tolist(), there.tolist(), given.tolist(), strict=True)
+        return [ClassScore(name, n, ratio(r, g), ratio(r, n), ratio(2 * r, n + g)) for name, r, n, g in rows]
 
     @property
     def macro_f1(self) -> float:
@@ -89,7 +87,7 @@ def confusion_of(classes: tuple[str, ...], wanted: Sequence[int], given: Sequenc
 
 
 def ratio(part: int, whole: int) -> float:
-    return float(part / whole) if whole else 0.0
+    return part / whole if whole else 0.0
 
 
 def wilson(right: int, of: int) -> tuple[float, float]:

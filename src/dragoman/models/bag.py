@@ -54,5 +54,5 @@ class Bag(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """A score for every class. A place where `real` is False is not looked at."""
-        pooled = self.pool(self.word_dropout(self.embedding(tokens)), real)
+        pooled = self.pool(self.word_dropout(self.dropout(self.embedding(tokens))), real)
         return self.to_classes(self.dropout(self.hidden(self.dropout(pooled))))

@@ -40,5 +40,5 @@ class TokenScores(nn.Module):
         if tied_to is None:
             nn.init.normal_(self.table.weight, std=width**-0.5)
 
-    def forward(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
+    def forward(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
         return nn.functional.linear(states, self.table.weight, self.bias)
