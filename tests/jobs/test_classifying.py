@@ -17,7 +17,7 @@ from dragoman.runs.model import open_model, read_tensors, weights_of
 
 GOOD, BAD = ("lovely", "warm", "funny", "bright"), ("dull", "cold", "boring", "flat")
 FILLER = ("the", "film", "is", "a", "story", "and", "it", "was", "so", "very")
-STEPS = ["--set", "training.steps=60", "--set", "training.tokens_per_step=256", "--threads", "1"]
+STEPS = [f"--set=training.{value}" for value in ("steps=60", "tokens_per_step=256", "rate=0.01")] + ["--threads", "1"]
 SIZES = {
     "bag": ["--set", "model.width=16"],
     "rnn": ["--set", "model.width=16", "--set", "model.embedding=16"],
@@ -173,9 +173,9 @@ def test_what_bert_has_read_is_the_start_of_a_classifier(here, tmp_path, capsys)
     filler, out = tmp_path / "filler", tmp_path / "classifier"
     assert main(["train", str(text), "--family", "bert", "--out", str(filler), *STEPS, *SIZES["bert"]]) == 0
     words = ["train", str(here / "train.tsv"), "--task", "classify", "--from", str(filler), "--out", str(out)]
-    assert main([*words, *STEPS, "--set", "training.rate=0.02"]) == 0
+    assert main([*words, *STEPS, "--set", "training.steps=100"]) == 0
     assert "first pooling, 2 classes" in capsys.readouterr().err
-    old, new = open_model(filler).model, read_tensors(out / "checkpoints" / "step-00000060" / "weights.safetensors")
+    old, new = open_model(filler).model, read_tensors(out / "checkpoints" / "step-00000100" / "weights.safetensors")
     learned = {f"reader.{name}" for name in weights_of(old.reader)}
     assert {name for name in new if name.startswith("reader.")} == learned
     assert main(["score", str(out), str(here / "valid.txt"), "--json"]) == 0

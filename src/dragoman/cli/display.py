@@ -127,7 +127,7 @@ class Panel:
                 self.console.print(Text.assemble(("     note  ", "bold yellow"), sentence))
             case Report():
                 numbers = (
-                    f"loss {event.nats_per_token:.3f} · {event.tokens_per_second:,.0f} tokens/s · "
+                    f"loss {event.nats_per_token:.3f} · {event.tokens_per_second:,.0f} {event.counted}/s · "
                     f"{clock(event.seconds_left)} left{in_all(self.stage, event)}"
                 )
                 self.bar.update(
@@ -168,7 +168,7 @@ def in_all(stage: Stage | None, report: Report) -> str:
 def report_line(event: Report) -> str:
     return (
         f"     step  {event.step:,}/{event.steps:,} · epoch {event.epoch:.1f} · loss {event.nats_per_token:.3f} · "
-        f"{event.tokens_per_second:,.0f} tokens/s · {clock(event.seconds_left)} left"
+        f"{event.tokens_per_second:,.0f} {event.counted}/s · {clock(event.seconds_left)} left"
     )
 
 

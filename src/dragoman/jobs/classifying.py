@@ -17,6 +17,7 @@ from dragoman.jobs.prepare import Notice
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Measured, Sample, mean_nats
 from dragoman.jobs.translating import WATCHED, spread
+from dragoman.models import task_and_family_of
 from dragoman.models.bert import BertConfig
 from dragoman.models.bert_classifier import BertClassifierConfig
 from dragoman.runs.model import SavedModel
@@ -41,6 +42,7 @@ class Classifying:
     data: LabelledData
     about: dict[str, Any] = field(default_factory=dict)
     name: str = "classify"
+    counted: str = "texts"
 
     @classmethod
     def prepare(
@@ -65,14 +67,20 @@ class Classifying:
     def usual_minutes(self) -> float:
         return plan.minutes_for(len(self.data.train))
 
-    def most_epochs(self) -> float:
-        return plan.CLASSIFYING_EPOCHS
+    def most_epochs(self, config: Settings) -> float:
+        return plan.epochs_for_classes(task_and_family_of(config)[1], self.tokens())
 
     def plan_model(self, request: Request, work: float) -> Settings:
-        fixed: dict[str, Any] = {"vocabulary": len(self.tokenizers.target), "classes": self.data.classes}
+        """The label of a text teaches about as much as one token of it would: the budget is in texts."""
+        fixed: dict[str, Any] = {
+            "vocabulary": len(self.tokenizers.target),
+            "classes": self.data.classes,
+            "dropout": plan.CLASSIFIER_DROPOUT[request.family],
+        }
         if request.family == "bert":
             fixed |= {"separator": self.tokenizers.special.end, "longest": self.positions()}
-        budget = plan.Budget(self.tokens(), work, request.epochs, self.most_epochs())
+        texts, most = len(self.data.train), plan.epochs_for_classes(request.family, self.tokens())
+        budget = plan.Budget(texts, work * texts / self.tokens(), request.epochs, most)
         return plan.plan_model(self.name, fixed, request, budget)
 
     def positions(self) -> int:

@@ -153,7 +153,7 @@ def fit_training(
     """As many steps as were asked for, or as the seconds allow, less the time that validations take."""
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
     steps = int(((1 - RESERVE) * seconds - (validations + 1) * timing.validation) / timing.step)
-    most = epochs or task.most_epochs()
+    most = epochs or task.most_epochs(config)
     if most < inf:
         wanted = steps_for(most, task, TrainingConfig.read(asked, section="training"))
         steps = wanted if epochs else min(steps, wanted)

@@ -120,6 +120,7 @@ class TextTask:
     data: TextData
     about: dict[str, Any] = field(default_factory=dict)
     name: ClassVar[str]
+    counted: ClassVar[str] = "tokens"
     keep_spaces: ClassVar[bool] = False
     special: ClassVar[SpecialIds] = SpecialIds()
     measured: ClassVar[int]  # tokens of the validation text that are read at each validation, at most
@@ -150,7 +151,7 @@ class TextTask:
     def usual_minutes(self) -> float:
         return plan.minutes_for(len(self.data.train) // 20)  # tokens that a sentence pair would have
 
-    def most_epochs(self) -> float:
+    def most_epochs(self, config: Settings) -> float:  # noqa: ARG002
         return inf
 
     def plan_from(self, config: Settings) -> Settings:

@@ -62,6 +62,7 @@ class Translating:
     about: dict[str, Any]
     tokenizer_settings: dict[str, Any]  # as chosen; empty where the tokenizers came with a model
     name: str = "translate"
+    counted: str = "tokens"
 
     @classmethod
     def prepare(
@@ -97,7 +98,7 @@ class Translating:
     def usual_minutes(self) -> float:
         return plan.minutes_for(len(self.prepared.train))
 
-    def most_epochs(self) -> float:
+    def most_epochs(self, config: Settings) -> float:  # noqa: ARG002
         return inf
 
     def plan_from(self, config: Settings) -> Settings:

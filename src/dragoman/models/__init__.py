@@ -37,7 +37,7 @@ FAMILIES: dict[str, dict[str, Family]] = {
 }
 
 USUAL = {  # the family, where nobody said
-    "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "bag",
+    "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "rnn",
 }  # fmt: skip
 
 

@@ -21,10 +21,12 @@ class BagConfig(Settings):
     vocabulary: int = Field(gt=0, description="tokens it knows")
     classes: tuple[str, ...] = Field(min_length=2, description="names of the labels, in the order of their scores")
     width: int = Field(128, gt=0, description="numbers in a token's vector")
-    pooling: Literal["mean", "attention"] = Field("attention", description="how many vectors become one")
+    pooling: Literal["mean", "attention"] = Field("mean", description="how many vectors become one")
     hidden: int = Field(0, ge=0, description="width of a layer between the pooled vector and the classes; 0: none")
-    dropout: float = Field(0.5, ge=0, lt=1, description="share of the numbers in vectors zeroed in training")
-    word_dropout: float = Field(0.2, ge=0, lt=1, description="share of tokens whose whole vector is zeroed in training")
+    dropout: float = Field(
+        0.3, ge=0, lt=1, description="share of the numbers in vectors zeroed in training, before and after pooling"
+    )
+    word_dropout: float = Field(0.3, ge=0, lt=1, description="share of tokens whose whole vector is zeroed in training")
 
     def products_per_token(self) -> int:
         """Multiplications for one token, forwards: its score, and its part of the weighted mean."""
@@ -48,11 +50,11 @@ class Bag(nn.Module):
         self.config = c = config
         self.embedding = TokenEmbedding(c.vocabulary, c.width, scaled=False)
         self.pool = make_pool(c.pooling, c.width)
-        self.hidden = nn.Sequential(nn.Linear(c.width, c.hidden), nn.Tanh()) if c.hidden else nn.Identity()
-        self.to_classes = nn.Linear(c.hidden or c.width, len(c.classes))
         self.word_dropout, self.dropout = WordDropout(c.word_dropout), Dropout(c.dropout)
+        layer = nn.Sequential(nn.Linear(c.width, c.hidden), nn.Tanh(), self.dropout) if c.hidden else nn.Identity()
+        self.hidden, self.to_classes = layer, nn.Linear(c.hidden or c.width, len(c.classes))
 
     def forward(self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """A score for every class. A place where `real` is False is not looked at."""
         pooled = self.pool(self.word_dropout(self.dropout(self.embedding(tokens))), real)
-        return self.to_classes(self.dropout(self.hidden(self.dropout(pooled))))
+        return self.to_classes(self.hidden(self.dropout(pooled)))

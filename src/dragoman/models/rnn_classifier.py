@@ -26,9 +26,9 @@ class RnnClassifierConfig(Settings):
     width: int = Field(128, gt=0, description="numbers in a state, half of them for each way")
     embedding: int = Field(128, gt=0, description="numbers in a token's vector")
     layers: int = Field(1, gt=0, description="recurrent layers, each reading the one below")
-    pooling: Literal["last", "mean", "attention"] = Field("attention", description="how many states become one")
+    pooling: Literal["last", "mean", "attention"] = Field("mean", description="how many states become one")
     dropout: float = Field(0.5, ge=0, lt=1, description="share of the numbers in vectors and states zeroed in training")
-    word_dropout: float = Field(0.1, ge=0, lt=1, description="share of tokens whose whole vector is zeroed in training")
+    word_dropout: float = Field(0.3, ge=0, lt=1, description="share of tokens whose whole vector is zeroed in training")
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "RnnClassifierConfig":
