@@ -330,6 +330,12 @@ OTHER_MISTAKES = {
     ),
     "a translator": (["translate", "{run}", "x"], 3, "use it with dragoman classify", "E-RUN-10"),
     "both": (["classify", "{run}", "x", "--input", "{ok}"], 2, "both given", "E-USE-06"),
+    "a plot of no classifier": (
+        ["score", "{ok}.none", "{ok}", "--plot", "x.png"],
+        2,
+        "is none; leave it out",
+        "E-CLS-06",
+    ),
     "no model": (["classify", "{ok}.none", "x"], 3, "there is no model at", "E-RUN-04"),
 }
 

@@ -61,11 +61,14 @@ def score(
     json
         One JSON object on one line.
     """
+    from dragoman.errors import UsageError
     from dragoman.evaluation import scores
     from dragoman.text.corpus import check_alignment, find_corpus, is_lone_text
 
-    if corpora and not hypotheses and learned_to(model, corpora) == "classify":
+    if not hypotheses and is_classifier(Path(model)):
         return score_labels(model, corpora, encoding, threads, json, plot)
+    if plot:
+        raise UsageError("E-CLS-06", f"--plot draws the labels of a classifier, and {model} is none; leave it out")
     if is_lone_text(corpora) and not hypotheses:
         return score_text(model, Path(corpora[0]), encoding, threads, json)
     check_alignment(find_corpus(corpora, encoding=encoding))  # mistakes are said before torch is imported
@@ -112,16 +115,16 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
     return 0
 
 
-def learned_to(model: str, corpora: Sequence[str]) -> str:
-    """What the model is for; missing files are said before torch is imported."""
-    from dragoman.text.reading import refuse_missing
-
-    for path in corpora:
-        refuse_missing(Path(path))
-
-    from dragoman.runs.model import task_and_family_at
-
-    return task_and_family_at(Path(model))[0]
+def is_classifier(model: Path) -> bool:
+    """Told from its settings, before torch is imported; what is no model at all is said when it is opened."""
+    for folder in (model / "model", model / "model.old", model):
+        try:
+            return (
+                json_module.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]["task"] == "classify"
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return False
 
 
 def score_labels(

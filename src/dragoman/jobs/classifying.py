@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Int
 
 from dragoman.config import Settings
 from dragoman.decoding.classify import Classifier
@@ -108,19 +109,15 @@ class Classifying:
 
     def describe(self) -> list[tuple[str, str]]:
         data, tokenizer = self.data, self.tokenizers.target
-        counts = np.bincount(
-            [int(data.train[row][1][0]) for row in range(len(data.train))], minlength=len(data.classes)
-        )
+        counts = np.bincount(labels_of(data.train), minlength=len(data.classes))
         shares = [f"{name} ({n / len(data.train):.0%})" for name, n in zip(data.classes, counts, strict=True)]
+        mean = data.train.about["tokens"] / len(data.train)
         more = f" and {len(shares) - SHOWN} more" if len(shares) > SHOWN else ""
         split = " (split off by a hash of the text)" if data.split_off else ""
         return [
             ("texts", f"{len(data.train):,}; {len(data.valid):,} for validation{split}"),
             ("labels", f"{len(shares)}: {', '.join(shares[:SHOWN])}{more}"),
-            (
-                "tokens",
-                f"{len(tokenizer):,} {tokenizer.kind}; {data.train.about['tokens'] / len(data.train):.1f} a text",
-            ),
+            ("tokens", f"{len(tokenizer):,} {tokenizer.kind}; {mean:.1f} a text"),
         ]
 
     def record(self) -> dict[str, Any]:
@@ -162,6 +159,11 @@ class Classifying:
             Sample(text, f"{one.label} ({one.probability:.0%})", label)
             for (label, text), one in zip(some, found, strict=True)
         ]
+
+
+def labels_of(index: PairIndex) -> Int[np.ndarray, " N"]:
+    """The number of each text's class: the one id of each pair's second side."""
+    return np.asarray(index.ids[index.offsets[1::2]], dtype=np.int64)
 
 
 class LabelledOrder:

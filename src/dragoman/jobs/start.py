@@ -123,7 +123,8 @@ def begin(
     config = task.plan_from(saved_config(saved)) if saved else task.plan_model(request, work)
     task.plan_use(config, request)
     asked = task.plan_training(config) | request.asked("training")
-    moment = 1.0 if "steps" in asked or request.epochs else min(10.0, TIMING * 60 * minutes)
+    counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
+    moment = 1.0 if counted else min(10.0, TIMING * 60 * minutes)
     timing = time_run(folder, task, config, asked, request.seed, moment)
     left = 60 * minutes - (time.monotonic() - began)
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
