@@ -22,6 +22,8 @@ __version__ = "0.1.0"
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
+    from dragoman.decoding.classify import Classified as Classified
+    from dragoman.decoding.classify import Classifier as Classifier
     from dragoman.decoding.generate import TextWriter as TextWriter
     from dragoman.decoding.translate import Translation as Translation
     from dragoman.decoding.translate import Translator as Translator
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 PUBLIC = {  # imported when first used: `import dragoman` must not import torch
     "load": "dragoman.jobs.open",
+    "Classified": "dragoman.decoding.classify",
+    "Classifier": "dragoman.decoding.classify",
     "TextWriter": "dragoman.decoding.generate",
     "Translator": "dragoman.decoding.translate",
     "Translation": "dragoman.decoding.translate",

@@ -21,7 +21,7 @@ from dragoman.jobs.train import Event, Finished, Notice, Report, Validation, fla
 from dragoman.lab.stage import Stage
 
 Told = Event | Planned | Stage
-SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF"}
+SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "macro_f1": "macro-F1"}
 QUIET = 30.0  # seconds between two lines where there is no terminal
 
 
@@ -127,7 +127,7 @@ class Panel:
                 self.console.print(Text.assemble(("     note  ", "bold yellow"), sentence))
             case Report():
                 numbers = (
-                    f"loss {event.nats_per_token:.3f} · {event.tokens_per_second:,.0f} tokens/s · "
+                    f"loss {event.nats_per_token:.3f} · {event.tokens_per_second:,.0f} {event.counted}/s · "
                     f"{clock(event.seconds_left)} left{in_all(self.stage, event)}"
                 )
                 self.bar.update(
@@ -168,7 +168,7 @@ def in_all(stage: Stage | None, report: Report) -> str:
 def report_line(event: Report) -> str:
     return (
         f"     step  {event.step:,}/{event.steps:,} · epoch {event.epoch:.1f} · loss {event.nats_per_token:.3f} · "
-        f"{event.tokens_per_second:,.0f} tokens/s · {clock(event.seconds_left)} left"
+        f"{event.tokens_per_second:,.0f} {event.counted}/s · {clock(event.seconds_left)} left"
     )
 
 

@@ -2,6 +2,7 @@
 
 import json as json_module
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from dragoman.decoding.translate import Translator
+    from dragoman.evaluation.confusion import Confusion
     from dragoman.evaluation.scores import Bucket, Score
 
 WORDS = Parameter(negative="")
@@ -21,6 +23,7 @@ def score(
     hypotheses: Path | None = None,
     beam: int | None = None,
     by_length: Annotated[bool, WORDS] = False,
+    plot: Path | None = None,
     src: str | None = None,
     tgt: str | None = None,
     encoding: str = "utf-8",
@@ -30,19 +33,23 @@ def score(
     """Translate SOURCE and compare with REFERENCE by sacreBLEU: BLEU, chrF and TER with 95 % intervals.
 
     A language model is given one TEXT, and its perplexity is told: exp of the mean of −log p(token | all before it).
+    A classifier is given lines of label<TAB>text: accuracy with Wilson's 95 % interval, F1, which labels it mixed up.
 
     Parameters
     ----------
     model
         A run's folder, a model's, or one of Hugging Face.
     corpora
-        SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx; or a TEXT for a language model.
+        SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx; or a TEXT for a language model; or files of
+        label<TAB>text for a classifier.
     hypotheses
         Score this file's lines instead of translating; the model is not opened then.
     beam
         Beginnings kept at each step of the search; 1 is greedy.
     by_length
         Also the scores of short and long sentences apart.
+    plot
+        Of a classifier: draw which labels were given for which into this .png or .svg.
     src
         The source's language, where a file holds several; else the model's.
     tgt
@@ -54,9 +61,14 @@ def score(
     json
         One JSON object on one line.
     """
+    from dragoman.errors import UsageError
     from dragoman.evaluation import scores
     from dragoman.text.corpus import check_alignment, find_corpus, is_lone_text
 
+    if not hypotheses and is_classifier(Path(model)):
+        return score_labels(model, corpora, encoding, threads, json, plot)
+    if plot:
+        raise UsageError("E-CLS-06", f"--plot draws the labels of a classifier, and {model} is none; leave it out")
     if is_lone_text(corpora) and not hypotheses:
         return score_text(model, Path(corpora[0]), encoding, threads, json)
     check_alignment(find_corpus(corpora, encoding=encoding))  # mistakes are said before torch is imported
@@ -101,6 +113,90 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
         print(f"{found.tokens:,} tokens, {found.characters:,} characters{unknown}")
         print(f"perplexity {per_token:.4g} a token   {found.nats_per_token:.4f} nats   {bits:.3f} bits a character")
     return 0
+
+
+def is_classifier(model: Path) -> bool:
+    """Told from its settings, before torch is imported; what is no model at all is said when it is opened."""
+    for folder in (model / "model", model / "model.old", model):
+        try:
+            return (
+                json_module.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]["task"] == "classify"
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return False
+
+
+def score_labels(
+    model: str, corpora: Sequence[str], encoding: str, threads: int | None, json: bool, plot: Path | None
+) -> int:
+    from dragoman.text.corpus import Dropped
+    from dragoman.text.labels import find_labelled
+
+    refuse_plot(plot)
+    corpus, dropped = find_labelled(corpora, encoding), Dropped(thing="text")
+
+    from dragoman.decoding.classify import Classifier
+    from dragoman.evaluation.confusion import score_classifier
+    from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_as
+
+    use_threads(threads)
+    notice = lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr)  # noqa: E731
+    found = score_classifier(load_as(Classifier, model), corpus.texts(dropped), corpus.name, notice)
+    for sentence in dropped.sentences():
+        notice(sentence)
+    if plot:
+        from dragoman.seeing.plots import draw_confusion, save_as
+
+        save_as(draw_confusion(found), plot)
+    if json:
+        print(json_module.dumps(confusion_as_dict(found), ensure_ascii=False))
+    else:
+        show_confusion(found)
+    return 0
+
+
+def refuse_plot(path: Path | None) -> None:
+    from importlib.util import find_spec
+
+    from dragoman.errors import MachineError, UsageError
+
+    if path and path.suffix.lower() not in (".png", ".svg"):
+        raise UsageError("E-CLS-06", f"--plot {path} is neither .png nor .svg; name it {path.with_suffix('.png')}")
+    if path and find_spec("matplotlib") is None:
+        raise MachineError(
+            "E-CLS-07", "--plot draws with matplotlib, which is missing: pip install 'dragoman[plot]', or leave it out"
+        )
+
+
+def show_confusion(found: "Confusion") -> None:
+    low, high = found.interval
+    print(f"{found.texts:,} texts, {found.right:,} labelled right")
+    print(
+        f"accuracy {found.accuracy:.2%} (95 % interval {low:.2%} to {high:.2%}, Wilson)   macro-F1 {found.macro_f1:.2%}"
+    )
+    wide = max(8, *(len(name) for name in found.classes))
+    print(f"\n{'label':<{wide}}{'texts':>8}{'precision':>11}{'recall':>9}{'F1':>9}")
+    for one in found.by_class:
+        print(f"{one.label:<{wide}}{one.texts:>8,}{one.precision:>11.1%}{one.recall:>9.1%}{one.f1:>9.1%}")
+    column = max(6, *(len(name) for name in found.classes)) + 2
+    print("\nright label in rows, given label in columns")
+    print(" " * wide + "".join(f"{name:>{column}}" for name in found.classes))
+    for name, row in zip(found.classes, found.counts.tolist(), strict=True):
+        print(f"{name:<{wide}}" + "".join(f"{count:>{column},}" for count in row))
+
+
+def confusion_as_dict(found: "Confusion") -> dict[str, Any]:
+    return {
+        "texts": found.texts,
+        "right": found.right,
+        "accuracy": found.accuracy,
+        "interval": list(found.interval),
+        "macro_f1": found.macro_f1,
+        "classes": [asdict(one) for one in found.by_class],
+        "confusion": found.counts.tolist(),
+    }
 
 
 def open_translator(model: str, threads: int | None) -> "Translator":

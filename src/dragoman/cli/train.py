@@ -1,4 +1,4 @@
-"""dragoman train: two files in, a translator out; one text in, a writer of such texts."""
+"""dragoman train: two files in, a translator out; a text in, a writer of such; labelled texts in, a classifier."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,10 +6,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 WORDS = Parameter(negative="")
+TEXTS = ("write", "fill", "restore", "classify")  # tasks whose files do not come in pairs
 
 
 def train(
-    *corpora: Annotated[str, Parameter(help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or a text")],
+    *corpora: Annotated[
+        str,
+        Parameter(
+            help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or a text; or lines of label<TAB>text"
+        ),
+    ],
     valid: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     task: str = "",
     family: str = "",
@@ -31,7 +37,9 @@ def train(
     dry_run: Annotated[bool, WORDS] = False,
     json: Annotated[bool, WORDS] = False,
 ) -> int:
-    """Learn to translate from parallel text, or to write from a text. The same command goes on with a stopped run.
+    """Learn to translate from parallel text, to write from a text, or to label from labelled texts.
+
+    The same command goes on with a stopped run.
 
     With nothing but the files, everything else is chosen from them and said before the training begins.
 
@@ -40,10 +48,12 @@ def train(
     valid
         Validation data: SOURCE TARGET, or one corpus. Without it a part is split off by a hash of the source.
     task
-        What to learn: translate (two files, or pairs) or write (a text); else told from the files.
+        What to learn: translate (two files, or pairs), write (a text) or classify (lines of label<TAB>text); else told
+        from the files.
     family
         Which kind of model: transformer (usual for pairs) or rnn (usual for a text). An rnn's model.cell is rnn, gru or
-        lstm; its model.attention none, additive, dot, bilinear, low-rank or scaled.
+        lstm; its model.attention none, additive, dot, bilinear, low-rank or scaled. To classify: bag, rnn or bert, with
+        model.pooling.
     preset
         A fixed size: tiny, small, or base (the paper's). Else the size is chosen from the corpus and the time.
     config
@@ -98,7 +108,7 @@ def train(
         },
         section="train",
     )  # fmt: skip
-    if task == "write" or is_lone_text(corpora):  # a missing file is said before torch is imported
+    if task in TEXTS or family == "bag" or is_lone_text(corpora):  # a missing file is said before torch is imported
         for path in corpora:
             refuse_missing(Path(path))
     else:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.decoding.classify import Classifier
 from dragoman.decoding.embed import Embedder
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
@@ -14,7 +15,7 @@ from dragoman.interop.huggingface import is_huggingface
 from dragoman.interop.importing import import_folder
 from dragoman.runs.model import SavedModel, open_model
 
-Wanted = TypeVar("Wanted", Translator, TextWriter, Filler)
+Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier)
 COMMANDS = {  # task -> command
     "translate": "translate",
     "write": "generate",
@@ -24,7 +25,7 @@ COMMANDS = {  # task -> command
 }
 
 
-def load(path: str | Path) -> Translator | TextWriter | Filler | Embedder:
+def load(path: str | Path) -> Translator | TextWriter | Filler | Classifier | Embedder:
     return as_learned(open_any(Path(path)))
 
 
@@ -35,7 +36,7 @@ def open_any(path: Path) -> SavedModel:
     return open_model(path)
 
 
-def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler | Embedder:
+def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler | Classifier | Embedder:
     match saved.task:
         case "write":
             sampling = SampleConfig.read(saved.about.get("sampling", {}), section="sampling")
@@ -44,6 +45,8 @@ def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler | Embedder
             return Filler(saved.model, saved.tokenizers)
         case "embed":
             return Embedder(saved.model, saved.tokenizers)
+        case "classify":
+            return Classifier(saved.model, saved.tokenizers)
         case _:
             return Translator(saved.model, saved.tokenizers, saved.about)
 

@@ -22,7 +22,7 @@ from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
 from dragoman.jobs.prepare import Prepared, Survey
 from dragoman.jobs.request import Request
-from dragoman.models import find_family
+from dragoman.models import find_family, task_and_family_of
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizer import Kind, TokenizerConfig
 from dragoman.training.settings import TrainingConfig
@@ -58,6 +58,12 @@ def plan_text_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerC
         "kind": "unigram" if vocabulary >= 1000 or not asked.get("keep_spaces") else "characters",
         "vocabulary": max(vocabulary, 500),
     }
+    return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
+
+
+def plan_label_tokenizer(characters: int, asked: Mapping[str, Any]) -> TokenizerConfig:
+    """4,000 subwords for up to 800,000 characters, then one for every 200 of them, up to 16,000."""
+    chosen = {"kind": "unigram", "vocabulary": 100 * round(min(16_000, max(4000, characters / 200)) / 100)}
     return TokenizerConfig.read({**chosen, **asked}, section="tokenizer")
 
 
@@ -137,6 +143,19 @@ SIZES: dict[str, list[dict[str, Any]]] = {
         for width, heads, layers, hidden in TRANSFORMERS
     ],
 }
+CLASSIFIERS: dict[str, list[dict[str, Any]]] = {
+    "bag": [{"width": 128}],
+    "rnn": [{"width": width, "embedding": embedding} for width, embedding in ((128, 128), (256, 128), (512, 256))],
+    "bert": [
+        {"width": width, "heads": heads, "layers": layers, "hidden": hidden}
+        for width, heads, layers, hidden in ((128, 4, 2, 256), (192, 4, 3, 384), (256, 4, 4, 1024), (512, 8, 6, 2048))
+    ],
+}
+CLASSIFIER_DROPOUT = {"bag": 0.3, "rnn": 0.5, "bert": 0.3}
+CLASSIFYING = {"label_smoothing": 0.0, "tokens_per_step": 1024}  # of training, otherwise than for texts to be written
+CLASSIFYING_STEPS = {"bag": 2000, "rnn": 1000, "bert": 500}  # that a few thousand texts are good for
+CLASSIFYING_EPOCHS = (4.0, 40.0)  # at least, however many texts there are; at most, however few
+CLASSIFYING_RATE = {"bag": 0.5, "rnn": 0.5, "bert": 0.2}  # of the usual one: few labels are soon known by heart
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
 EFFICIENCY = 0.38  # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory
@@ -169,18 +188,20 @@ class Budget(NamedTuple):
     tokens: int  # in the corpus
     work: float  # multiplications and additions that the time allows
     epochs: float | None = None  # where they were asked for, they count and not the time
+    most_epochs: float = math.inf  # that are trained, however long the time is
 
     def seen(self, config: Any) -> float:
         """Tokens that this model will see."""
-        return self.epochs * self.tokens if self.epochs else self.work / work_per_token(config)
+        if self.epochs:
+            return self.epochs * self.tokens
+        return min(self.work / work_per_token(config), self.most_epochs * self.tokens)
 
 
 def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Budget) -> Any:
-    """The settings of a model that the budget can train. `fixed` follows from the tokenizers."""
+    """The settings of a model that the budget can train. `fixed` follows from the data."""
     family, asked = find_family(task, request.family), request.asked("model")
-    sizes = {name for name in fixed if name.endswith("vocabulary")} & asked.keys()
-    if sizes:
-        raise UsageError("E-SET-01", f"model.{min(sizes)} follows from the tokenizer; set tokenizer.vocabulary instead")
+    refuse_fixed(fixed, asked)
+    sizes = CLASSIFIERS if task == "classify" else SIZES
     shaping: dict[str, Any] = {
         **fixed,
         **{name: asked[name] for name in ("cell", "attention", "layers") if name in asked},
@@ -190,16 +211,30 @@ def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Bu
         config = family.config.read({**fixed, **preset}, section="model")
         chosen: dict[str, Any] = {"dropout": dropout_for(config, budget), **preset}
     else:
-        candidates = [family.config.read({**size, **shaping}, section="model") for size in SIZES[request.family]]
+        candidates = [family.config.read({**size, **shaping}, section="model") for size in sizes[request.family]]
         config = next((c for c in reversed(candidates) if is_worth_it(c, budget)), candidates[0])
         chosen = {**config.model_dump(), "dropout": dropout_for(config, budget)}
     return family.config.read({**chosen, **fixed, **asked}, section="model")
+
+
+def refuse_fixed(fixed: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    sizes = {name for name in fixed if name.endswith("vocabulary")} & asked.keys()
+    if sizes:
+        raise UsageError("E-SET-01", f"model.{min(sizes)} follows from the tokenizer; set tokenizer.vocabulary instead")
+    if "classes" in asked:
+        raise UsageError("E-SET-01", "model.classes are the labels of the texts; leave it out")
 
 
 def is_worth_it(config: Any, budget: Budget) -> bool:
     """Enough tokens can be seen for each parameter that learns, and the corpus can fill it."""
     used = config.products_per_token()
     return budget.seen(config) >= TOKENS_PER_PARAMETER * used and used <= PARAMETERS_PER_TOKEN * budget.tokens
+
+
+def epochs_for_classes(family: str, tokens: int) -> float:
+    """So many that the steps are done; more of them only learn a small corpus by heart."""
+    fewest, most = CLASSIFYING_EPOCHS
+    return min(most, max(fewest, CLASSIFYING_STEPS[family] * CLASSIFYING["tokens_per_step"] / tokens))
 
 
 def dropout_for(config: Any, budget: Budget) -> float:
@@ -232,7 +267,7 @@ def plan_training(
     default = str(TrainingConfig.model_fields["optimizer"].default)
     chosen = {
         "steps": steps,
-        "rate": rate_for(str(asked.get("optimizer", default)), config.width, fine_tuning),
+        "rate": rate_for(str(asked.get("optimizer", default)), config.width, fine_tuning, rate_share(config)),
         "warmup": max(20, steps // 20),
         "validate_every": max(1, math.ceil(steps / validations)),
         "save_every": max(1, math.ceil(steps / validations)),
@@ -241,9 +276,15 @@ def plan_training(
     return TrainingConfig.read({**chosen, **asked}, section="training")
 
 
-def rate_for(optimizer: str, width: int, fine_tuning: bool) -> float:
-    """The rate at width 192, falling with the root of the width; a quarter where weights are learned already."""
-    return float(f"{RATES.get(optimizer, 1e-3) * math.sqrt(192 / width) * (0.25 if fine_tuning else 1):.2g}")
+def rate_for(optimizer: str, width: int, fine_tuning: bool, share: float = 1.0) -> float:
+    """The rate at width 192, falling with the root of the width; a quarter of it where weights are learned already."""
+    share = min(0.25, share) if fine_tuning else share
+    return float(f"{RATES.get(optimizer, 1e-3) * math.sqrt(192 / width) * share:.2g}")
+
+
+def rate_share(config: Any) -> float:
+    task, family = task_and_family_of(config)
+    return CLASSIFYING_RATE[family] if task == "classify" else 1.0
 
 
 def plan_search(prepared: Prepared, config: Any, asked: Mapping[str, Any]) -> SearchConfig:

@@ -26,8 +26,14 @@ Notice = Callable[[str], None]
 
 
 class DataConfig(Settings):
-    longest: int = Field(256, gt=0, description="pairs with more tokens on a side are dropped")
-    valid_pairs: int = Field(1000, gt=0, description="about how many pairs are split off where no --valid is given")
+    longest: int = Field(
+        256,
+        gt=0,
+        description="pairs with more tokens on a side are dropped; of a labelled text so many are learned from",
+    )
+    valid_pairs: int = Field(
+        1000, gt=0, description="about how many pairs or texts are split off where no --valid is given"
+    )
     max_empty: float = Field(0.05, ge=0, le=1, description="share of pairs with an empty side that is put up with")
 
 

@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice, pairwise
+from math import inf
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ import torch
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
-from dragoman.jobs import plan, texts, translating
+from dragoman.jobs import classifying, plan, texts, translating
 from dragoman.jobs.filling import Filling
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.prepare import DataConfig
@@ -36,7 +37,7 @@ from dragoman.models import FAMILIES, USUAL, find_family
 from dragoman.runs.checkpoint import save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
-from dragoman.runs.model import SavedModel, load_weights, open_model, task_and_family_at, weights_of
+from dragoman.runs.model import SavedModel, open_model, take_over, task_and_family_at
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.corpus import is_lone_text
 from dragoman.text.tokenizer import TokenizerConfig
@@ -119,10 +120,11 @@ def begin(
 
     minutes = request.minutes or task.usual_minutes()
     work = plan.measure_machine() * 60 * minutes
-    config = saved_config(saved) or task.plan_model(request, work)
+    config = task.plan_from(saved_config(saved)) if saved else task.plan_model(request, work)
     task.plan_use(config, request)
     asked = task.plan_training(config) | request.asked("training")
-    moment = 1.0 if "steps" in asked or request.epochs else min(10.0, TIMING * 60 * minutes)
+    counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
+    moment = 1.0 if counted else min(10.0, TIMING * 60 * minutes)
     timing = time_run(folder, task, config, asked, request.seed, moment)
     left = 60 * minutes - (time.monotonic() - began)
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
@@ -130,7 +132,7 @@ def begin(
         yield Notice(f"preparing took all of the {minutes:g} minutes; one step is trained, so give it more")
     run = Run(folder, task, training, build_model(config, request.seed), request.seed)
     if saved:
-        load_weights(run.model, weights_of(saved.model), folder)
+        take_over(run.model, saved.model, Path(request.start_from))
     refuse_full_disk(named, disk_needed(run))
     yield Planned(describe(run, named, timing, time.monotonic() - began))
     run.progress.steps = training.steps
@@ -152,8 +154,10 @@ def fit_training(
     """As many steps as were asked for, or as the seconds allow, less the time that validations take."""
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
     steps = int(((1 - RESERVE) * seconds - (validations + 1) * timing.validation) / timing.step)
-    if epochs:
-        steps = steps_for(epochs, task, TrainingConfig.read(asked, section="training"))
+    most = epochs or task.most_epochs(config)
+    if most < inf:
+        wanted = steps_for(most, task, TrainingConfig.read(asked, section="training"))
+        steps = wanted if epochs else min(steps, wanted)
     steps = TrainingConfig.read({"steps": asked.get("steps", max(1, steps))}, section="training").steps
     return plan.plan_training(config, asked, steps, validations, fine_tuning=fine_tuning)
 
@@ -188,8 +192,8 @@ def time_validation(run: Run) -> float:
     return time.monotonic() - start
 
 
-def saved_config(saved: SavedModel | None) -> Any:
-    return saved.model.config if saved else None
+def saved_config(saved: SavedModel) -> Any:
+    return saved.model.config
 
 
 def disk_needed(run: Run) -> int:
@@ -265,6 +269,12 @@ TASKS = {
     "write": Job(texts.find, Writing.prepare, Writing.reopen, ("tokenizer", "training")),
     "fill": Job(texts.find, Filling.prepare, Filling.reopen, ("tokenizer", "training")),
     "restore": Job(texts.find, Restoring.prepare, Restoring.reopen, ("tokenizer", "training", "search")),
+    "classify": Job(
+        classifying.find,
+        classifying.Classifying.prepare,
+        classifying.Classifying.reopen,
+        ("data", "tokenizer", "training"),
+    ),
 }
 
 
@@ -276,7 +286,7 @@ def resolve(request: Request) -> Request:
         raise UsageError(
             "E-USE-01",
             f"one plain file has no partner ({Path(request.corpora[0]).name}): to translate, give SOURCE and TARGET; "
-            "to learn to write text like it, add --task write",
+            "to learn to write text like it, add --task write; to learn the labels of its lines, --task classify",
         )
     family = request.family or (known[1] if known else "")
     task = request.task or (known[0] if known else told_task(family, lone))
@@ -314,7 +324,8 @@ def refuse_unknown_settings(request: Request, task: str) -> None:
     family = find_family(task, request.family)
     if task not in TASKS:
         raise UsageError("E-USE-08", f"no model is trained to {task} by itself; {nearest(task, list(TASKS))}")
-    sizes = dict.fromkeys(("vocabulary", "source_vocabulary", "target_vocabulary"), 8)
+    sizes: dict[str, Any] = dict.fromkeys(("vocabulary", "source_vocabulary", "target_vocabulary"), 8)
+    sizes["classes"] = ("one", "other")
     needed = {name: size for name, size in sizes.items() if name in family.config.model_fields}
     family.config.read({**needed, **request.asked("model")}, section="model")
     for section, settings in SECTIONS.items():

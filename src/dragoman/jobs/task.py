@@ -74,6 +74,11 @@ class Task(Protocol):
     about: dict[str, Any]  # saved with the model: how to use it
 
     @property
+    def counted(self) -> str:
+        """What the loss is a mean over: tokens or texts."""
+        ...
+
+    @property
     def name(self) -> str:
         """As FAMILIES has it."""
         ...
@@ -89,7 +94,15 @@ class Task(Protocol):
         """How long to train where nobody said."""
         ...
 
+    def most_epochs(self, config: Settings) -> float:
+        """How often to see the corpus at most, where nobody said."""
+        ...
+
     def plan_model(self, request: Request, work: float) -> Settings: ...
+    def plan_from(self, config: Settings) -> Settings:
+        """The settings of a model that goes on from one of these."""
+        ...
+
     def plan_use(self, config: Settings, request: Request) -> None:
         """Fill `about`, where this task has something to say there."""
         ...

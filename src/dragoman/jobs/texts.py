@@ -7,6 +7,7 @@ text for that. The tasks themselves (writing.py, filling.py, restoring.py) say w
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -119,6 +120,7 @@ class TextTask:
     data: TextData
     about: dict[str, Any] = field(default_factory=dict)
     name: ClassVar[str]
+    counted: ClassVar[str] = "tokens"
     keep_spaces: ClassVar[bool] = False
     special: ClassVar[SpecialIds] = SpecialIds()
     measured: ClassVar[int]  # tokens of the validation text that are read at each validation, at most
@@ -148,6 +150,12 @@ class TextTask:
 
     def usual_minutes(self) -> float:
         return plan.minutes_for(len(self.data.train) // 20)  # tokens that a sentence pair would have
+
+    def most_epochs(self, config: Settings) -> float:  # noqa: ARG002
+        return inf
+
+    def plan_from(self, config: Settings) -> Settings:
+        return config
 
     def plan_model(self, request: Request, work: float) -> Settings:
         budget = plan.Budget(len(self.data.train), work, request.epochs)

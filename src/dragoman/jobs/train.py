@@ -50,6 +50,7 @@ class Report(NamedTuple):
     gradient_norm: float
     seconds: float  # trained so far, over all sittings
     seconds_left: float
+    counted: str = "tokens"  # or texts: what the loss is a mean over
 
 
 class Validation(NamedTuple):
@@ -215,6 +216,7 @@ def make_report(run: Run, step: Step, clock: Clock) -> Report:
         gradient_norm=step.gradient_norm,
         seconds=done.seconds,
         seconds_left=done.seconds / done.step * (t.steps - done.step),
+        counted=run.task.counted,
     )
 
 

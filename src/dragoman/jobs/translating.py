@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -61,6 +62,7 @@ class Translating:
     about: dict[str, Any]
     tokenizer_settings: dict[str, Any]  # as chosen; empty where the tokenizers came with a model
     name: str = "translate"
+    counted: str = "tokens"
 
     @classmethod
     def prepare(
@@ -95,6 +97,12 @@ class Translating:
 
     def usual_minutes(self) -> float:
         return plan.minutes_for(len(self.prepared.train))
+
+    def most_epochs(self, config: Settings) -> float:  # noqa: ARG002
+        return inf
+
+    def plan_from(self, config: Settings) -> Settings:
+        return config
 
     def plan_model(self, request: Request, work: float) -> Settings:
         tokenizers = self.tokenizers

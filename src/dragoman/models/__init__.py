@@ -7,7 +7,18 @@ from torch import nn
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
-from dragoman.models import bert, gpt, marian, rnn, rnn_writer, t5, transformer
+from dragoman.models import (
+    bag,
+    bert,
+    bert_classifier,
+    gpt,
+    marian,
+    rnn,
+    rnn_classifier,
+    rnn_writer,
+    t5,
+    transformer,
+)
 
 
 class Family(NamedTuple):
@@ -31,9 +42,16 @@ FAMILIES: dict[str, dict[str, Family]] = {
     "fill": {"bert": Family(bert.BertConfig, bert.Bert, bert.PRESETS)},
     "embed": {"bert": Family(bert.BertVectorsConfig, bert.BertVectors, bert.PRESETS)},
     "restore": {"t5": T5},
+    "classify": {
+        "bag": Family(bag.BagConfig, bag.Bag, bag.PRESETS),
+        "rnn": Family(rnn_classifier.RnnClassifierConfig, rnn_classifier.RnnClassifier, rnn_classifier.PRESETS),
+        "bert": Family(bert_classifier.BertClassifierConfig, bert_classifier.BertClassifier, bert_classifier.PRESETS),
+    },
 }
 
-USUAL = {"translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5"}  # the family, where nobody said
+USUAL = {  # the family, where nobody said
+    "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "rnn",
+}  # fmt: skip
 
 
 def build(config: Settings) -> nn.Module:

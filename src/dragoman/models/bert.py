@@ -29,7 +29,7 @@ class BertConfig(Settings):
     heads: int = Field(8, gt=0, description="attention heads; must divide the width")
     layers: int = Field(6, gt=0, description="blocks")
     hidden: int = Field(2048, gt=0, description="width inside the feed-forward network, d_ff")
-    longest: int = Field(256, gt=0, description="tokens it can read, [CLS] and [SEP] included")
+    longest: int = Field(256, gt=2, description="tokens it can read, [CLS] and [SEP] included")
     segments: int = Field(2, gt=0, description="kinds of sentences told apart: the first and the second of a pair")
     dropout: float = Field(0.1, ge=0, lt=1, description="share of each sublayer's output that is zeroed in training")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="share of attention weights zeroed in training")

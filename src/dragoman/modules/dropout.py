@@ -31,3 +31,14 @@ def random_bytes_from(least: int, shape: torch.Size) -> Bool[Tensor, "*any"]:
     generator = np.random.SFC64(int(torch.randint(1 << 62, ()).item()))
     numbers = generator.random_raw((shape.numel() + 7) // 8).view(np.uint8)[: shape.numel()]
     return torch.from_numpy(numbers).view(shape) >= least
+
+
+class WordDropout(nn.Module):
+    """Dropout of whole tokens: a model that cannot count on any one word looks at more of them (Iyyer et al. 2015)."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(share)
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        return x * self.dropout(x.new_ones(*x.shape[:2], 1)) if self.training else x

@@ -102,6 +102,14 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) 
         tensor.copy_(weights[name])
 
 
+def take_over(model: Any, old: Any, folder: Path) -> None:
+    """All weights of a model of the same kind; of one of another kind its reader's, and what stands on it is new."""
+    if type(model) is type(old):
+        load_weights(model, weights_of(old), folder)
+    else:
+        load_weights(model.reader, weights_of(old.reader), folder)
+
+
 def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)

@@ -1,15 +1,17 @@
-"""Plots of a comparison, drawn with matplotlib without a screen: each is saved as PNG and as SVG."""
+"""Plots of scores, drawn with matplotlib without a screen; those of a comparison are saved as PNG and as SVG."""
 
 from collections.abc import Sequence
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dragoman.evaluation.confusion import Confusion
 from dragoman.evaluation.scores import Bucket, Score
 from dragoman.runs.files import write_file
 
@@ -63,6 +65,24 @@ def draw_scores(models: Sequence[tuple[str, Sequence[Score]]]) -> Figure:
     return figure
 
 
+def draw_confusion(confusion: Confusion) -> Figure:
+    """A row for each right label, a column for each given one; as dark as the share of its row."""
+    names = [label(name, 16) for name in confusion.classes]
+    side = max(3.5, 1.5 + 0.5 * len(names))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(side, side), layout="constrained")
+        axes = figure.subplots()
+    shares = confusion.counts / np.maximum(1, confusion.counts.sum(axis=1, keepdims=True))
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for (row, column), count in np.ndenumerate(confusion.counts):
+        ink = "white" if shares[row, column] > 0.5 else "black"
+        axes.text(column, row, f"{count:,}", ha="center", va="center", color=ink)
+    axes.set_xticks(range(len(names)), names, rotation=45 if max(map(len, names)) > 4 else 0)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="given label", ylabel="right label", title=f"accuracy {confusion.accuracy:.1%}")
+    return figure
+
+
 def new_figure(height: float) -> tuple[Figure, Axes]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.0, height), layout="constrained")
@@ -82,10 +102,16 @@ def colour(number: int) -> str:
 
 def save(figure: Figure, path: Path) -> str:
     """Write path.png and path.svg; the drawing as SVG, fit to stand within a page."""
-    png, svg = BytesIO(), StringIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": path.name}):  # the salt keeps names apart within one page
-        figure.savefig(png, format="png", dpi=RESOLUTION)
-        figure.savefig(svg, format="svg", metadata=NOTHING)
-    write_file(path.with_suffix(".png"), png.getvalue())
-    write_file(path.with_suffix(".svg"), svg.getvalue())
-    return svg.getvalue()[svg.getvalue().index("<svg") :]
+    save_as(figure, path.with_suffix(".png"))
+    svg = save_as(figure, path.with_suffix(".svg")).decode("utf-8")
+    return svg[svg.index("<svg") :]
+
+
+def save_as(figure: Figure, path: Path) -> bytes:
+    """Write it as the name's ending says, .png or .svg; what was written."""
+    whole, kind = BytesIO(), path.suffix.removeprefix(".").lower()
+    kept: dict[str, Any] = {"metadata": NOTHING} if kind == "svg" else {"dpi": RESOLUTION}
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": path.stem}):  # the salt keeps names apart within one page
+        figure.savefig(whole, format=kind, **kept)
+    write_file(path, whole.getvalue())
+    return whole.getvalue()

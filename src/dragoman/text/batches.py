@@ -51,6 +51,14 @@ def make_reading(texts: Sequence[Sentence], special: SpecialIds) -> Reading:
     return Reading(*pad(texts, special.pad, before=special.start, after=special.end))
 
 
+class LabelledBatch(NamedTuple):
+    """Texts for a model that tells their class."""
+
+    tokens: Int[Tensor, "B T"]
+    real: Bool[Tensor, "B T"]
+    wanted: Int[Tensor, " B"]  # the class of each, by its number
+
+
 def pad(
     sentences: Sequence[Sentence], filler: int, *, before: int | None = None, after: int | None = None
 ) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:

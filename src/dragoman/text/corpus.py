@@ -50,10 +50,11 @@ class Pair(NamedTuple):
 
 @dataclass
 class Dropped:
-    """Why pairs were left out: how many for each reason, and where the first one stood."""
+    """Why pairs, or other things, were left out: how many for each reason, and where the first one stood."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, int] = field(default_factory=dict)
+    thing: str = "pair"
 
     def add(self, reason: str, line: int) -> None:
         self.counts[reason] = self.counts.get(reason, 0) + 1
@@ -61,7 +62,7 @@ class Dropped:
 
     def sentences(self) -> list[str]:
         return [
-            f"{count:,} {'pair has' if count == 1 else 'pairs have'} {reason} (first: line {self.first[reason]:,})"
+            f"{count:,} {self.thing}{' has' if count == 1 else 's have'} {reason} (first: line {self.first[reason]:,})"
             for reason, count in self.counts.items()
         ]
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.models.state import State, Translating, map_tensors, tensors_of
-from dragoman.text.batches import Batch
+from dragoman.text.batches import Batch, LabelledBatch
 from dragoman.text.corruption import MaskedBatch
 from dragoman.text.stream import Window
 
@@ -18,7 +19,7 @@ ROWS = 256  # tokens scored at a time: their logits stay in the cache
 
 class LossSum(NamedTuple):
     nats: Float[Tensor, ""]  # summed over the tokens, carries the gradient
-    tokens: int
+    tokens: int  # or whatever else the sum is over: a classifier's texts
 
 
 def translation_loss(model: Translating, batch: Batch, label_smoothing: float = 0.0) -> LossSum:
@@ -80,6 +81,23 @@ class FillingLoss:
         states, scores = model.states(batch.tokens, batch.real, batch.asked), model.scores
         nats = cross_entropy(states, scores.table.weight, batch.wanted, self.label_smoothing, scores.bias)
         return LossSum(nats, len(states))
+
+    def carried(self) -> list[Tensor]:
+        return []
+
+    def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
+
+
+@dataclass(frozen=True)
+class ClassifyingLoss:
+    """−Σ log p(class | text). The sum is over texts: each counts once, however long it is."""
+
+    label_smoothing: float = 0.0
+
+    def __call__(self, model: Any, batch: LabelledBatch) -> LossSum:
+        logits = model(batch.tokens, batch.real)
+        nats = F.cross_entropy(logits, batch.wanted, reduction="sum", label_smoothing=self.label_smoothing)
+        return LossSum(nats, len(logits))
 
     def carried(self) -> list[Tensor]:
         return []
