@@ -18,6 +18,7 @@ with warnings.catch_warnings():
     from transformers import (
         BertConfig,
         BertForMaskedLM,
+        BertForSequenceClassification,
         BertModel,
         GPT2Config,
         GPT2LMHeadModel,
@@ -32,8 +33,8 @@ with warnings.catch_warnings():
     transformers.logging.disable_progress_bar()
 
 __all__ = [
-    "BertConfig", "BertForMaskedLM", "BertModel", "GPT2Config", "GPT2LMHeadModel", "GPT2Model", "MarianConfig",
-    "MarianMTModel", "T5Config", "T5ForConditionalGeneration", "transformers",
+    "BertConfig", "BertForMaskedLM", "BertForSequenceClassification", "BertModel", "GPT2Config", "GPT2LMHeadModel",
+    "GPT2Model", "MarianConfig", "MarianMTModel", "T5Config", "T5ForConditionalGeneration", "transformers",
 ]  # fmt: skip
 
 TEXT = [

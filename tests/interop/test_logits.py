@@ -5,6 +5,7 @@ import torch
 from reference import (
     BertConfig,
     BertForMaskedLM,
+    BertForSequenceClassification,
     BertModel,
     GPT2Config,
     GPT2LMHeadModel,
@@ -64,6 +65,23 @@ def test_bert(kind, shape, tmp_path):
     def compare(reference, model):
         found = reference(tokens, attention_mask=real.long(), token_type_ids=segments)
         return differences(model(tokens, real, segments), found[0], real)
+
+    both_precisions(reference, model, compare, 1e-10)
+
+
+@pytest.mark.parametrize("shape", BERTS.values(), ids=BERTS)
+def test_a_bert_that_classifies(shape, tmp_path):
+    labels = {0: "bad", 1: "good", 2: "neither"}
+    config = BertConfig(vocab_size=230, intermediate_size=48, max_position_embeddings=40, id2label=labels, **shape)
+    reference = BertForSequenceClassification(config)
+    model = bring_in(add_word_pieces(save(reference, tmp_path)))
+    assert model.config.classes == ("bad", "good", "neither")
+    tokens, real = rows(230, [9, 3, 17])
+    segments = (torch.arange(17) > 4).long().expand(3, -1)
+
+    def compare(reference, model):
+        found = reference(tokens, attention_mask=real.long(), token_type_ids=segments).logits
+        return (model(tokens, real, segments) - found).abs().max().item()
 
     both_precisions(reference, model, compare, 1e-10)
 

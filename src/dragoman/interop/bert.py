@@ -1,11 +1,13 @@
-"""BERT: the reader with its head for masked places, or alone, as models for sentence vectors are."""
+"""BERT: the reader with its head for masked places or for classes, or alone, as models for sentence vectors are."""
 
 from collections.abc import Collection
+from typing import Any
 
 from dragoman.interop.huggingface import ACTIVATIONS, Folder, Foreign
 from dragoman.interop.tables import SameAs, Table, Unused, prefixed
 from dragoman.interop.tokens import id_of, open_pipeline, word_pieces
 from dragoman.models.bert import BertConfig, BertVectorsConfig
+from dragoman.models.bert_classifier import BertClassifierConfig
 from dragoman.text.pipeline import Pipeline
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers
@@ -41,10 +43,13 @@ HEAD: Table = {
     "cls.seq_relationship.*": Unused("the head for the next sentence"),
 }
 POOLER: Table = {"pooler.dense.*": Unused("the pooler, which sentence vectors by the mean do not use")}
+CLASSES: Table = {"pooler.dense.*": "pooler.*"}
 
 
 def table(folder: Folder, names: Collection[str]) -> Table:
     prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
+    if folder.architecture == "BertForSequenceClassification":
+        return {**prefixed({**READER, **CLASSES}, prefix), "classifier.*": "to_classes.*"}
     reader = prefixed({**READER, **POOLER}, prefix)
     if folder.architecture == "BertModel":
         return reader
@@ -69,7 +74,21 @@ def config(folder: Folder) -> BertConfig:
         "activation": ACTIVATIONS[folder.one_of("hidden_act", *ACTIVATIONS)],
         "epsilon": c.get("layer_norm_eps", 1e-12),
     }
-    return folder.settings(BertVectorsConfig if folder.architecture == "BertModel" else BertConfig, settings)
+    match folder.architecture:
+        case "BertModel":
+            return folder.settings(BertVectorsConfig, settings)
+        case "BertForSequenceClassification":
+            return folder.settings(BertClassifierConfig, {**settings, **classes(folder)})
+        case _:
+            return folder.settings(BertConfig, settings)
+
+
+def classes(folder: Folder) -> dict[str, Any]:
+    """The labels in the order of their scores, and where a second text begins."""
+    folder.one_of("problem_type", None, "single_label_classification")
+    named = folder.config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
+    ordered = [str(named[number]) for number in sorted(named, key=int)]
+    return {"classes": ordered, "separator": tokenizers(folder).special.end}
 
 
 def tokenizers(folder: Folder) -> Tokenizers:

@@ -19,6 +19,7 @@ ARCHITECTURES: dict[str, Foreign] = {
     "BertModel": BERT,
     "BertForMaskedLM": BERT,
     "BertForPreTraining": BERT,
+    "BertForSequenceClassification": BERT,
     "GPT2LMHeadModel": GPT2,
     "GPT2Model": GPT2,
     "T5ForConditionalGeneration": T5,

@@ -305,6 +305,7 @@ def resolve(request: Request) -> Request:
 LEADS_TO = {  # what a model that learned one thing may go on to learn
     ("translate", "t5"): [("restore", "t5")],
     ("fill", "bert"): [("classify", "bert")],
+    ("embed", "bert"): [("classify", "bert")],
 }
 
 
