@@ -26,7 +26,7 @@ class BagConfig(Settings):
     dropout: float = Field(
         0.3, ge=0, lt=1, description="share of the numbers in vectors zeroed in training, before and after pooling"
     )
-    word_dropout: float = Field(0.3, ge=0, lt=1, description="share of tokens whose whole vector is zeroed in training")
+    word_dropout: float = Field(0.1, ge=0, lt=1, description="share of tokens whose whole vector is zeroed in training")
 
     def products_per_token(self) -> int:
         """Multiplications for one token, forwards: its score, and its part of the weighted mean."""
