@@ -19,7 +19,7 @@ GOOD, BAD = ("lovely", "warm", "funny", "bright"), ("dull", "cold", "boring", "f
 FILLER = ("the", "film", "is", "a", "story", "and", "it", "was", "so", "very")
 STEPS = [f"--set=training.{value}" for value in ("steps=60", "tokens_per_step=256", "rate=0.01")] + ["--threads", "1"]
 SIZES = {
-    "bag": ["--set", "model.width=16"],
+    "bag": ["--set", "model.width=16", "--set", "training.rate=0.05"],
     "rnn": ["--set", "model.width=16", "--set", "model.embedding=16"],
     "bert": [f"--set=model.{size}" for size in ("width=16", "heads=2", "layers=1", "hidden=32", "longest=24")],
 }
