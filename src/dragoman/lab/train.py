@@ -1,7 +1,8 @@
 """Train one model of a comparison, at one learning rate or at three, and read from its logs how that went.
 
 The first run plans everything for itself. Those at other rates take its model and its steps as they were planned, so
-that the rate is all that differs, whatever else the machine has to do meanwhile. What was trained to its end before is not trained again.
+that the rate is all that differs, whatever else the machine has to do meanwhile. What was trained to its end before is
+not trained again.
 """
 
 import json
