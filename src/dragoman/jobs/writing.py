@@ -20,7 +20,7 @@ SHOWN = 160  # tokens written at each validation, to be looked at
 class Writing(TextTask):
     name = "write"
     keep_spaces = True
-    measured = 200_000
+    measured = 100_000
 
     def plan_training(self, config: Settings) -> dict[str, Any]:
         """No smoothing: then the validation loss is the perplexity's logarithm. A model that looks back over a window

@@ -29,18 +29,19 @@ def train(
     first: int = 1,
 ) -> Iterator[Step]:
     """One step for each item of `batches`; steps count from `first`, so a resumed run goes on counting."""
+    parameters = list(model.parameters())
     for number, micro_batches in enumerate(batches, start=first):
         model.train()
         optimizer.zero_grad()
         nats, tokens = 0.0, 0
         for i, batch in enumerate(micro_batches):
-            torch.manual_seed(seed_of(seed, number, i))  # dropout depends on the place, not on the past
+            torch.default_generator.manual_seed(seed_of(seed, number, i))  # dropout depends on the place, not the past
             loss = objective(model, batch)
             loss.nats.backward()
             nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
-        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        gradients = [p.grad for p in parameters if p.grad is not None]
         torch._foreach_div_(gradients, float(tokens))
-        norm = nn.utils.clip_grad_norm_(model.parameters(), clip).item()
+        norm = nn.utils.clip_grad_norm_(parameters, clip).item()
         applied = norm < float("inf")  # false for NaN too
         if applied:
             for group in optimizer.param_groups:

@@ -14,7 +14,7 @@ from dragoman.text.batches import Batch, LabelledBatch
 from dragoman.text.corruption import MaskedBatch
 from dragoman.text.stream import Window
 
-ROWS = 256  # tokens scored at a time: their logits stay in the cache
+AT_ONCE = 1 << 20  # scores computed at a time, over all tokens of some rows: they stay in the cache
 
 
 class LossSum(NamedTuple):
@@ -135,7 +135,8 @@ class CrossEntropy(torch.autograd.Function):
         nats = states.new_zeros(())
         to_states, to_table = torch.zeros_like(states), torch.zeros_like(table)
         to_bias = None if bias is None else torch.zeros_like(bias)
-        for x, y, to_x in zip(states.split(ROWS), wanted.split(ROWS), to_states.split(ROWS), strict=True):
+        rows = max(64, AT_ONCE // len(table))
+        for x, y, to_x in zip(states.split(rows), wanted.split(rows), to_states.split(rows), strict=True):
             logits = x @ table.T if bias is None else torch.addmm(bias, x, table.T)
             log_sum = logits.logsumexp(dim=-1, keepdim=True)
             right = logits.gather(1, y[:, None])
