@@ -39,7 +39,7 @@ SMALL = {
     ),
     "t5-gated-untied": T5Config(
         source_vocabulary=V, target_vocabulary=V, width=16, heads=4, head_width=6, layers=2, decoder_layers=1,
-        hidden=24, dropout=0.0, gated=True, activation="gelu-tanh", tied="inputs",
+        hidden=24, dropout=0.0, gated=True, activation="gelu-tanh", tied="inputs", scaled=True,
     ),
     "marian": MarianConfig(
         source_vocabulary=V, target_vocabulary=V, width=16, heads=2, layers=2, hidden=32, dropout=0.0,

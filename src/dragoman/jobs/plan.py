@@ -139,7 +139,14 @@ SIZES: dict[str, list[dict[str, Any]]] = {
         for width, heads, layers, hidden in TRANSFORMERS
     ],
     "t5": [
-        {"width": width, "heads": heads, "head_width": width // heads, "layers": layers, "hidden": hidden}
+        {
+            "width": width,
+            "heads": heads,
+            "head_width": width // heads,
+            "layers": layers,
+            "hidden": hidden,
+            "scaled": True,
+        }
         for width, heads, layers, hidden in TRANSFORMERS
     ],
 }

@@ -2,7 +2,8 @@
 
     positions       none are added; each head adds to its scores a number learned for the distance between two tokens
     norm            RMSNorm, before each sublayer: x / √mean(x²), without a mean taken off and without biases
-    attention       q·k without 1/√d: its first weights are drawn smaller instead; heads need not make up the width
+    attention       q·k without 1/√d: its first weights are drawn smaller instead, which suits the optimizer it was made
+                    with; Muon turns all weights alike, and learns faster `scaled`. Heads need not make up the width
     feed-forward    ReLU, or in version 1.1 gated: W₂ (gelu(W x) ⊙ V x)
 
 All blocks of a stack share one table of distances.
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from dragoman.config import Settings
 from dragoman.models.transformer import TransformerState
 from dragoman.models.writer import TranslatingModel
-from dragoman.modules.attention import Attention, dot
+from dragoman.modules.attention import Attention, dot, scaled_dot
 from dragoman.modules.block import ACTIVATIONS, Block, Stack, length_of
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
@@ -40,6 +41,7 @@ class T5Config(Settings):
     dropout: float = Field(0.1, ge=0, lt=1, description="share of each sublayer's output that is zeroed in training")
     activation: Literal["relu", "gelu", "gelu-tanh"] = Field("relu", description="of the feed-forward network")
     gated: bool = Field(False, description="a second projection multiplies the feed-forward's inside (version 1.1)")
+    scaled: bool = Field(False, description="divide q·k by √head_width, as the Transformer does; imported ones do not")
     buckets: int = Field(32, gt=3, description="distances told apart")
     furthest: int = Field(128, gt=4, description="distance from which on all are alike")
     epsilon: float = Field(1e-6, gt=0, description="added to the mean square in norms")
@@ -78,9 +80,9 @@ class T5Config(Settings):
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"width": 128, "heads": 4, "head_width": 32, "layers": 3, "hidden": 512},
-    "small": {"width": 256, "heads": 4, "head_width": 64, "layers": 3, "hidden": 1024},
-    "base": {"width": 512, "heads": 8, "head_width": 64, "layers": 6, "hidden": 2048},
+    "tiny": {"width": 128, "heads": 4, "head_width": 32, "layers": 3, "hidden": 512, "scaled": True},
+    "small": {"width": 256, "heads": 4, "head_width": 64, "layers": 3, "hidden": 1024, "scaled": True},
+    "base": {"width": 512, "heads": 8, "head_width": 64, "layers": 6, "hidden": 2048, "scaled": True},
 }
 
 
@@ -151,10 +153,13 @@ def make_attention(c: T5Config) -> Attention:
     inner = c.heads * c.head_width
     q, k, v = (nn.Linear(c.width, inner, bias=False) for _ in "qkv")
     o = nn.Linear(inner, c.width, bias=False)
-    for projection, deviation in ((q, (c.width * c.head_width) ** -0.5), (k, c.width**-0.5), (v, c.width**-0.5)):
-        nn.init.normal_(projection.weight, std=deviation)  # q's are small, in place of 1/√d
+    small = 1.0 if c.scaled else c.head_width**-0.5  # for q's first weights, in place of 1/√d
+    for projection, share in ((q, small), (k, 1.0), (v, 1.0)):
+        nn.init.normal_(projection.weight, std=share * c.width**-0.5)
     nn.init.normal_(o.weight, std=inner**-0.5)
-    return Attention(score=dot, to_query=q, to_key=k, to_value=v, to_output=o, heads=c.heads)
+    return Attention(
+        score=scaled_dot if c.scaled else dot, to_query=q, to_key=k, to_value=v, to_output=o, heads=c.heads
+    )
 
 
 def make_feedforward(c: T5Config) -> nn.Module:
