@@ -101,7 +101,7 @@ def beam_search(
         beams = finish(beams, ended, way.score(ended, length))
         options[..., special.end] = -torch.inf
         beams, parents = extend(beams, options)
-        if way.cuts:
+        if way.cuts and last.any():
             cut = beams.log_probs.masked_fill(~last[:, None], -torch.inf)
             beams = finish(beams, cut, way.score(cut, length))
 
