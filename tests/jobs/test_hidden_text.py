@@ -1,6 +1,5 @@
 """A text without labels: BERT learns to fill in what is hidden, T5 to restore it; and what they are then used for."""
 
-import io
 import json
 
 import numpy as np
@@ -113,10 +112,13 @@ def test_embed_writes_what_numpy_reads(bert, tmp_path, capsys, monkeypatch):
     assert main(["embed", str(bert[0]), "the cat", "the dog", "--output", str(out), "--threads", "1"]) == 0
     assert capsys.readouterr().out == ""
     assert np.load(out).shape == (2, 32)
-    monkeypatch.setattr("sys.stdin", io.StringIO("the cat\nthe dog\na bird\n"))
-    assert main(["embed", str(bert[0]), "--near", "1", "--json", "--threads", "1"]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [len(row["near"]) for row in rows] == [1, 1, 1]
+    (tmp_path / "lines").write_text("the cat\u2028sat\nthe dog\n\na bird\n", encoding="utf-8")
+    with (tmp_path / "lines").open() as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        assert main(["embed", str(bert[0]), "--near", "1", "--json", "--threads", "1"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.removesuffix("\n").split("\n")]
+    assert [row["text"] for row in rows] == ["the cat\u2028sat", "the dog", "", "a bird"]  # only \n ends a line
+    assert [len(row["near"]) for row in rows] == [1, 1, 1, 1]
     assert main(["embed", str(bert[0]), "the cat", "--json", "--threads", "1"]) == 0
     assert len(json.loads(capsys.readouterr().out)["vector"]) == 32
 

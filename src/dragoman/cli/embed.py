@@ -1,8 +1,8 @@
 """dragoman embed: texts as vectors, and which of them are near to each other."""
 
 import json as json_module
-import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,12 +55,13 @@ def embed(
     if input:
         refuse_missing(input)
 
+    from dragoman.cli.translate import read_input
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_embedder
 
     use_threads(threads)
     embedder = load_embedder(model)
-    lines = list(texts) or (list(read_lines(input, encoding)) if input else sys.stdin.read().splitlines())
+    lines = list(texts) or list(read_lines(input, encoding) if input else chain.from_iterable(read_input([], None)))
     vectors = embedder.embed(lines)
     if output:
         save(output, vectors)

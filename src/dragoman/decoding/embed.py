@@ -1,6 +1,6 @@
 """Texts as vectors: the mean of a reader's states, of length 1, so that a dot product is a cosine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dragoman.text.batches import make_reading
+from dragoman.text.batches import like_lengths, make_reading
 from dragoman.text.reading import clean
 from dragoman.text.tokenizer import Tokenizers
 
@@ -44,14 +44,9 @@ class Embedder:
         return states.masked_fill(~reading.real[:, :, None], 0.0).sum(dim=1), reading.real.sum(dim=1).float()
 
 
-def batches_of(parts: list[tuple[int, list[int]]]) -> list[list[tuple[int, list[int]]]]:
-    """Parts of like length together, as many as the budget allows."""
-    batches: list[list[tuple[int, list[int]]]] = [[]]
-    for part in sorted(parts, key=lambda part: len(part[1])):
-        if batches[-1] and (len(batches[-1]) + 1) * (len(part[1]) + 2) > ROW_TOKENS:
-            batches.append([])
-        batches[-1].append(part)
-    return batches if parts else []
+def batches_of(parts: list[tuple[int, list[int]]]) -> Iterator[list[tuple[int, list[int]]]]:
+    """Parts of texts, each with the number of its text, in batches that are read at once."""
+    return like_lengths(parts, lambda part: len(part[1]) + 2, ROW_TOKENS)
 
 
 def nearest(vectors: Float[np.ndarray, "N D"], count: int) -> list[list[tuple[int, float]]]:

@@ -17,7 +17,7 @@ from dragoman.decoding.maps import AttentionMap, align_words, attention_maps, so
 from dragoman.decoding.sample import SampleConfig, sample
 from dragoman.decoding.split import split_text
 from dragoman.errors import DataError, UsageError
-from dragoman.text.batches import make_batch, make_source
+from dragoman.text.batches import like_lengths, make_batch, make_source
 from dragoman.text.reading import clean
 from dragoman.text.tokenizer import Tokenizer, Tokenizers
 
@@ -169,15 +169,7 @@ class Translator:
 
 
 def batches_of(parts: list[Part], beam: int) -> Iterator[list[Part]]:
-    """Parts of like length together, as many as the budget allows."""
-    batch: list[Part] = []
-    for part in sorted(parts, key=lambda part: len(part.source)):
-        if batch and (len(batch) + 1) * (len(part.source) + 1) * beam > ROW_TOKENS:
-            yield batch
-            batch = []
-        batch.append(part)
-    if batch:
-        yield batch
+    return like_lengths(parts, lambda part: (len(part.source) + 1) * beam, ROW_TOKENS)
 
 
 def join(parts: list[list[Translation]]) -> Translation:

@@ -14,7 +14,7 @@ from dragoman.errors import DataError
 from dragoman.text.index import Ids
 from dragoman.text.stream import windows_over, write_stream
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.objectives import WritingLoss, cross_entropy
+from dragoman.training.objectives import WritingLoss, surprise
 
 ROWS, LENGTH = 16, 256  # places of a text that are read side by side in validation, and tokens at a time
 AT_ONCE = 4096  # tokens read at once by a model that looks back over a window
@@ -79,6 +79,6 @@ def windowed_nats(writer: Any, ids: Ids, label_smoothing: float) -> tuple[float,
         states, _ = writer.write(window[:, :-1], writer.begin(len(group)))
         wanted = window[:, -counted:].flatten()
         states = states[:, -counted:].flatten(0, 1)
-        nats += cross_entropy(states, writer.scores.table.weight, wanted, label_smoothing, writer.scores.bias).item()
+        nats += surprise(states, writer.scores, wanted, label_smoothing).item()
         tokens += len(wanted)
     return nats, tokens

@@ -20,7 +20,7 @@ from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
 from dragoman.interop.tables import Table
 from dragoman.runs.files import MANIFEST
-from dragoman.text.tokenizer import Tokenizers
+from dragoman.text.tokenizer import Tokenizers, one_line
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 ACTIVATIONS = {
@@ -36,9 +36,7 @@ Kind = TypeVar("Kind", bound=Settings)
 class Folder(NamedTuple):
     path: Path
     config: dict[str, Any]  # config.json
-    generation: dict[
-        str, Any
-    ]  # generation_config.json; what older folders say of it in config.json, where it is absent
+    generation: dict[str, Any]  # generation_config.json; config.json where it is absent, as older folders have it
     tokenizer: dict[str, Any]  # tokenizer_config.json, over special_tokens_map.json
 
     @property
@@ -151,7 +149,3 @@ def read_pickle(path: Path) -> dict[str, Tensor]:
     if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
         raise DataError("E-IMP-04", f"{path} is no list of tensors; it cannot be imported")
     return weights
-
-
-def one_line(problem: Exception) -> str:
-    return " ".join(str(problem).split())

@@ -8,12 +8,12 @@ from dragoman.errors import DataError, DragomanError
 from dragoman.interop.bert import BERT
 from dragoman.interop.generation import not_obeyed
 from dragoman.interop.gpt2 import GPT2
-from dragoman.interop.huggingface import Folder, Foreign, Notice, one_line, open_folder, read_weights
+from dragoman.interop.huggingface import Folder, Foreign, Notice, open_folder, read_weights
 from dragoman.interop.marian import MARIAN
 from dragoman.interop.t5 import T5
 from dragoman.interop.tables import move_in
 from dragoman.runs.model import SavedModel
-from dragoman.text.tokenizer import Tokenizers
+from dragoman.text.tokenizer import Tokenizers, one_line
 
 ARCHITECTURES: dict[str, Foreign] = {
     "BertModel": BERT,

@@ -63,13 +63,9 @@ def tied(folder: Folder) -> str:
 
 
 def config(folder: Folder) -> MarianConfig:
-    for name, only in (
-        ("static_position_embeddings", True),
-        ("normalize_before", False),
-        ("add_final_layer_norm", False),
-    ):
-        folder.one_of(name, only)
-    folder.one_of("normalize_embedding", False)
+    folder.one_of("static_position_embeddings", True)
+    for name in ("normalize_before", "add_final_layer_norm", "normalize_embedding"):
+        folder.one_of(name, False)
     c = folder.config
     settings = {
         "source_vocabulary": c.get("vocab_size", 58101),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.jobs.task import Measured, Sample, mean_nats
 from dragoman.jobs.texts import TextTask
-from dragoman.text.corruption import MaskedBatch, hide_tokens
+from dragoman.text.corruption import MaskedBatch, hide_tokens, ordinary_ids
 from dragoman.text.index import Ids
 from dragoman.text.special import SpecialIds
 from dragoman.text.stream import BlockOrder
@@ -69,11 +69,12 @@ class MaskedOrder:
     def __init__(self, ids: Ids, training: TrainingConfig, seed: int, tokenizers: Tokenizers) -> None:
         rows = training.tokens_per_step // training.accumulate // training.window
         self.blocks = BlockOrder(ids, rows, training.window, seed)
-        self.seed, self.special, self.vocabulary = seed, tokenizers.special, len(tokenizers.target)
+        self.seed, self.special = seed, tokenizers.special
+        self.ordinary = ordinary_ids(len(tokenizers.target), self.special)
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def batch(self, epoch: int, k: int) -> MaskedBatch:
         random = np.random.default_rng([self.seed, epoch, k])
-        return hide_tokens(self.blocks.batch(epoch, k), self.special, self.vocabulary, random)
+        return hide_tokens(self.blocks.batch(epoch, k), self.special, self.ordinary, random)

@@ -289,9 +289,8 @@ def resolve(request: Request) -> Request:
             "to learn to write text like it, add --task write; to learn the labels of its lines, --task classify",
         )
     family = request.family or (known[1] if known else "")
-    task = request.task or (known[0] if known else told_task(family, lone))
-    if not request.task and lone and family == "t5":
-        task = "restore"
+    learned = known[0] if known and not (lone and known[0] == "translate") else ""  # to translate takes two texts
+    task = request.task or learned or told_task(family, lone)
     family = family or USUAL.get(task, "")
     if known and (task, family) not in (known, *LEADS_TO.get(known, ())):
         raise UsageError(

@@ -14,6 +14,7 @@ from dragoman.jobs import plan
 from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Measured, Sample, mean_nats
+from dragoman.models import find_family
 from dragoman.runs.model import SavedModel
 from dragoman.text.batches import Batch, BatchOrder, make_batch
 from dragoman.text.corpus import Corpus, find_corpus
@@ -70,11 +71,8 @@ class Translating:
     ) -> "Translating":
         data = DataConfig.read(request.asked("data"), section="data")
         surveyed: Survey = survey(corpora.train, corpora.valid is not None, data)
-        chosen = (
-            None
-            if saved
-            else plan.plan_tokenizer(surveyed, request.asked("tokenizer"), one_table=request.family == "t5")
-        )
+        one_table = find_family(cls.name, request.family).one_table
+        chosen = None if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"), one_table=one_table)
         tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]
         prepared = prepare(folder, corpora.train, corpora.valid, surveyed, tokenizer, data, notice)
         settings = chosen.model_dump() if chosen else {}

@@ -25,9 +25,10 @@ class Family(NamedTuple):
     config: type[Settings]
     model: type[nn.Module]
     presets: dict[str, dict[str, Any]]
+    one_table: bool = False  # of vectors, for all that is read and written: source and target share their tokens
 
 
-T5 = Family(t5.T5Config, t5.T5, t5.PRESETS)
+T5 = Family(t5.T5Config, t5.T5, t5.PRESETS, one_table=True)
 FAMILIES: dict[str, dict[str, Family]] = {
     "translate": {
         "transformer": Family(transformer.TransformerConfig, transformer.Transformer, transformer.PRESETS),

@@ -8,18 +8,15 @@ sizes           encoder and decoder each have their own number of blocks, of hea
 from functools import partial
 from typing import Any, Literal
 
-from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import nn
 
 from dragoman.config import Settings
-from dragoman.models.transformer import TransformerState
-from dragoman.models.writer import TranslatingModel
+from dragoman.models.transformer import EncoderDecoder
 from dragoman.modules.attention import multi_head_attention
-from dragoman.modules.block import ACTIVATIONS, Block, Stack, feedforward, length_of
+from dragoman.modules.block import ACTIVATIONS, Block, Stack, feedforward
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
-from dragoman.modules.masks import hide_future, hide_padding
 from dragoman.modules.positions import SinusoidalPositions, split_sinusoids
 
 
@@ -78,7 +75,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class Marian(TranslatingModel):
+class Marian(EncoderDecoder):
     def __init__(self, config: MarianConfig) -> None:
         super().__init__()
         self.config = c = config
@@ -87,26 +84,10 @@ class Marian(TranslatingModel):
         self.target_embedding = self.source_embedding if c.tied == "all" else embedding(c.target_vocabulary)
         tied_to = None if c.tied == "none" else self.target_embedding
         self.scores = TokenScores(c.target_vocabulary, c.width, tied_to, bias=True)
-        self.positions = SinusoidalPositions(c.width, waves=split_sinusoids)
+        self.source_positions = self.target_positions = SinusoidalPositions(c.width, waves=split_sinusoids)
         self.dropout = Dropout(c.dropout)
         self.encoder = make_stack(c, c.layers, c.heads, c.hidden, reads_source=False)
         self.decoder = make_stack(c, *c.decoder, reads_source=True)
-
-    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
-        mask = hide_padding(source_mask)
-        x = self.source_embedding(source) + self.positions(0, source.shape[1])
-        x = x.masked_fill(~source_mask[:, :, None], 0.0)
-        x, _ = self.encoder(self.dropout(x), mask)
-        return TransformerState(self.decoder.remember_source(x), mask)
-
-    def write(
-        self, tokens: Int[Tensor, "B T"], state: TransformerState
-    ) -> tuple[Float[Tensor, "B T D"], TransformerState]:
-        start, length = length_of(state.past), tokens.shape[1]
-        x = self.dropout(self.target_embedding(tokens) + self.positions(start, length))
-        mask = hide_future(length, start + length, tokens.device)
-        x, past = self.decoder(x, mask, None, state.past, state.source, state.source_mask)
-        return x, state._replace(past=past)
 
 
 def make_stack(c: MarianConfig, layers: int, heads: int, hidden: int, *, reads_source: bool) -> Stack:

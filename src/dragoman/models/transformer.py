@@ -76,21 +76,16 @@ class TransformerState(NamedTuple):
     past: Past = ()  # what each decoder block has written; grows with the text
 
 
-class Transformer(TranslatingModel):
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config = c = config
-        self.source_embedding = TokenEmbedding(c.source_vocabulary, c.width)
-        self.target_embedding = (
-            self.source_embedding if c.tied == "all" else TokenEmbedding(c.target_vocabulary, c.width)
-        )
-        self.scores = TokenScores(c.target_vocabulary, c.width, None if c.tied == "none" else self.target_embedding)
-        sinusoidal = c.positions == "sinusoidal"
-        self.source_positions = SinusoidalPositions(c.width) if sinusoidal else LearnedPositions(c.longest, c.width)
-        self.target_positions = SinusoidalPositions(c.width) if sinusoidal else LearnedPositions(c.longest, c.width)
-        self.dropout = Dropout(c.dropout)
-        self.encoder = make_stack(c, reads_source=False)
-        self.decoder = make_stack(c, reads_source=True)
+class EncoderDecoder(TranslatingModel):
+    """How text goes through the parts, whatever they are."""
+
+    source_embedding: TokenEmbedding
+    target_embedding: TokenEmbedding
+    source_positions: SinusoidalPositions | LearnedPositions
+    target_positions: SinusoidalPositions | LearnedPositions
+    dropout: Dropout
+    encoder: Stack
+    decoder: Stack
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         mask = hide_padding(source_mask)
@@ -107,6 +102,23 @@ class Transformer(TranslatingModel):
         mask = hide_future(length, start + length, tokens.device)
         x, past = self.decoder(x, mask, None, state.past, state.source, state.source_mask)
         return x, state._replace(past=past)
+
+
+class Transformer(EncoderDecoder):
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = c = config
+        self.source_embedding = TokenEmbedding(c.source_vocabulary, c.width)
+        self.target_embedding = (
+            self.source_embedding if c.tied == "all" else TokenEmbedding(c.target_vocabulary, c.width)
+        )
+        self.scores = TokenScores(c.target_vocabulary, c.width, None if c.tied == "none" else self.target_embedding)
+        sinusoidal = c.positions == "sinusoidal"
+        self.source_positions = SinusoidalPositions(c.width) if sinusoidal else LearnedPositions(c.longest, c.width)
+        self.target_positions = SinusoidalPositions(c.width) if sinusoidal else LearnedPositions(c.longest, c.width)
+        self.dropout = Dropout(c.dropout)
+        self.encoder = make_stack(c, reads_source=False)
+        self.decoder = make_stack(c, reads_source=True)
 
 
 def make_stack(c: TransformerConfig, *, reads_source: bool) -> Stack:

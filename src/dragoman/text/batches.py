@@ -4,8 +4,8 @@ A batch holds pairs of like length up to a budget of tokens, so little of it is 
 function of (seed, epoch, k) alone: nothing has to be remembered, or skipped, to go on from batch 1,000,000.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from dragoman.text.special import SpecialIds
 
+Item = TypeVar("Item")
 Sentence = Sequence[int] | NDArray[np.integer]
 
 
@@ -38,6 +39,18 @@ def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], special: SpecialIds) 
 
 def make_source(sources: Sequence[Sentence], special: SpecialIds) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"]]:
     return pad(sources, special.pad, after=special.end)
+
+
+def like_lengths(items: Iterable[Item], length: Callable[[Item], int], budget: int) -> Iterator[list[Item]]:
+    """Items of like length together, as many as their rectangle's budget allows; the shortest first."""
+    batch: list[Item] = []
+    for item in sorted(items, key=length):
+        if batch and (len(batch) + 1) * length(item) > budget:
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
 
 
 class Reading(NamedTuple):

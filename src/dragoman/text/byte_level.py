@@ -10,6 +10,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from dragoman.errors import UsageError
+from dragoman.text.boundaries import number_words
 from dragoman.text.special import SpecialIds
 
 SPACE = "Ġ"  # how a byte-level vocabulary writes the space before a word
@@ -37,12 +38,7 @@ class ByteSubwords:
         return [self.model.id_to_token(int(i)) or "" for i in ids]
 
     def words(self, ids: Sequence[int]) -> list[int]:
-        word, numbers = -1, []
-        for piece in self.pieces(ids):
-            if piece.startswith(SPACE) or word < 0:
-                word += 1
-            numbers.append(word)
-        return numbers
+        return number_words(piece.startswith(SPACE) for piece in self.pieces(ids))
 
     def save(self, folder: Path, name: str) -> None:
         self.model.save(str(folder / f"{name}.bytes.json"))

@@ -32,16 +32,21 @@ class MaskedBatch(NamedTuple):
     wanted: Int[Tensor, " N"]
 
 
+def ordinary_ids(vocabulary: int, special: SpecialIds) -> Int[np.ndarray, " O"]:
+    """All ids but those with a meaning of their own."""
+    return np.setdiff1d(np.arange(vocabulary), list(special.pieces()))
+
+
 def hide_tokens(
-    blocks: Int[np.ndarray, "B N"], special: SpecialIds, vocabulary: int, random: np.random.Generator
+    blocks: Int[np.ndarray, "B N"], special: SpecialIds, ordinary: Int[np.ndarray, " O"], random: np.random.Generator
 ) -> MaskedBatch:
     """BERT's masks over blocks of text, each between [CLS] and [SEP]: the special ids `start` and `end`."""
+    assert special.mask is not None
     ends = np.full((len(blocks), 1), special.start), np.full((len(blocks), 1), special.end)
     whole = np.concatenate([ends[0], blocks, ends[1]], axis=1)
-    ordinary = np.setdiff1d(np.arange(vocabulary), list(special.pieces()))
-    tokens, asked = mask_tokens(whole, ordinary, special.mask or 0, random)
+    tokens, asked = mask_tokens(whole, ordinary, special.mask, random)
     if not asked.any():  # nothing to learn from is nothing to divide by
-        tokens[0, 1], asked[0, 1] = special.mask or 0, True
+        tokens[0, 1], asked[0, 1] = special.mask, True
     found = [torch.from_numpy(part) for part in (tokens, np.ones_like(asked), asked, whole[asked])]
     return MaskedBatch(*found)
 

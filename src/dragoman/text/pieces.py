@@ -12,6 +12,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from dragoman.text.boundaries import number_words
 from dragoman.text.special import SpecialIds
 
 WORD_START = "▁"  # how sentencepiece writes the space before a word
@@ -53,16 +54,11 @@ class Pieces:
         return self.model.decode_pieces(pieces).replace(WORD_START, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [
-            self.listed[i] if i < len(self) else "" for i in ids
-        ]  # a model may have more vectors than there are pieces
+        """A model may have more vectors than there are pieces."""
+        return [self.listed[i] if i < len(self) else "" for i in ids]
 
     def words(self, ids: Sequence[int]) -> list[int]:
-        word, numbers = -1, []
-        for piece in self.pieces(ids):
-            word += piece.startswith(WORD_START) or word < 0
-            numbers.append(word)
-        return numbers
+        return number_words(piece.startswith(WORD_START) for piece in self.pieces(ids))
 
     def save(self, folder: Path, name: str) -> None:
         (folder / f"{name}.pieces.model").write_bytes(self.proto)

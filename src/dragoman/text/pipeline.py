@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models
 
+from dragoman.text.boundaries import number_words
 from dragoman.text.special import SpecialIds
 
 SPACES = ("Ġ", "▁")  # how subwords write the space before a word; word pieces mark what goes on instead, as `##ing`
@@ -37,12 +38,9 @@ class Pipeline:
         return [self.model.id_to_token(int(i)) or "" for i in ids]
 
     def words(self, ids: Sequence[int]) -> list[int]:
-        word, numbers = -1, []
-        for piece in self.pieces(ids):
-            begins = not piece.startswith("##") if self.kind == "word pieces" else piece.startswith(SPACES)
-            word += begins or word < 0
-            numbers.append(word)
-        return numbers
+        if self.kind == "word pieces":
+            return number_words(not piece.startswith("##") for piece in self.pieces(ids))
+        return number_words(piece.startswith(SPACES) for piece in self.pieces(ids))
 
     def save(self, folder: Path, name: str) -> None:
         self.model.save(str(folder / f"{name}.pipeline.json"))

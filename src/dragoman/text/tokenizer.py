@@ -23,6 +23,7 @@ from pydantic import Field, model_validator
 
 from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
+from dragoman.text.boundaries import number_words
 from dragoman.text.byte_level import learn_byte_subwords, open_byte_subwords
 from dragoman.text.pieces import WORD_START, open_pieces
 from dragoman.text.pipeline import open_pipeline
@@ -93,12 +94,7 @@ class Subwords:
         return [self.model.id_to_piece(int(i)) for i in ids]
 
     def words(self, ids: Sequence[int]) -> list[int]:
-        word, numbers = -1, []
-        for piece in self.pieces(ids):
-            if piece.startswith(WORD_START) or word < 0:
-                word += 1
-            numbers.append(word)
-        return numbers
+        return number_words(piece.startswith(WORD_START) for piece in self.pieces(ids))
 
     def save(self, folder: Path, name: str) -> None:
         (folder / f"{name}.model").write_bytes(self.proto)

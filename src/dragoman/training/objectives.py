@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.models.state import State, Translating, map_tensors, tensors_of
+from dragoman.modules.embeddings import TokenScores
 from dragoman.text.batches import Batch, LabelledBatch
 from dragoman.text.corruption import MaskedBatch
 from dragoman.text.stream import Window
@@ -22,27 +23,30 @@ class LossSum(NamedTuple):
     tokens: int  # or whatever else the sum is over: a classifier's texts
 
 
-def translation_loss(model: Translating, batch: Batch, label_smoothing: float = 0.0) -> LossSum:
-    """−Σ log p(target token | source, the target before it), all positions at once (teacher forcing)."""
-    real = batch.target_mask
-    states = model.states(batch.source, batch.source_mask, batch.target_in)[real]  # (N D), no padding
-    nats = cross_entropy(states, model.scores.table.weight, batch.target_out[real], label_smoothing, model.scores.bias)
-    return LossSum(nats, len(states))
-
-
-@dataclass(frozen=True)
-class TranslationLoss:
-    """`translation_loss` as a run uses it: no batch hangs on the one before."""
-
-    label_smoothing: float = 0.0
-
-    def __call__(self, model: Any, batch: Batch) -> LossSum:
-        return translation_loss(model, batch, self.label_smoothing)
+class CarriesNothing:
+    """What most objectives have in common: no batch hangs on the one before."""
 
     def carried(self) -> list[Tensor]:
         return []
 
     def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
+
+
+def translation_loss(model: Translating, batch: Batch, label_smoothing: float = 0.0) -> LossSum:
+    """−Σ log p(target token | source, the target before it), all positions at once (teacher forcing)."""
+    real = batch.target_mask
+    states = model.states(batch.source, batch.source_mask, batch.target_in)[real]  # (N D), no padding
+    return LossSum(surprise(states, model.scores, batch.target_out[real], label_smoothing), len(states))
+
+
+@dataclass(frozen=True)
+class TranslationLoss(CarriesNothing):
+    """`translation_loss` as a run uses it."""
+
+    label_smoothing: float = 0.0
+
+    def __call__(self, model: Any, batch: Batch) -> LossSum:
+        return translation_loss(model, batch, self.label_smoothing)
 
 
 @dataclass
@@ -58,9 +62,7 @@ class WritingLoss:
         states, after = model.write(batch.tokens, model.begin(len(batch.tokens)) if before is None else before)
         self.state = without_gradient(after) if model.carries else None
         wanted = batch.wanted.flatten()
-        scores = model.scores
-        nats = cross_entropy(states.flatten(0, 1), scores.table.weight, wanted, self.label_smoothing, scores.bias)
-        return LossSum(nats, len(wanted))
+        return LossSum(surprise(states.flatten(0, 1), model.scores, wanted, self.label_smoothing), len(wanted))
 
     def carried(self) -> list[Tensor]:
         return [] if self.state is None else tensors_of(self.state)
@@ -72,24 +74,18 @@ class WritingLoss:
 
 
 @dataclass(frozen=True)
-class FillingLoss:
+class FillingLoss(CarriesNothing):
     """−Σ log p(hidden token | all that is shown), over the places that are asked for."""
 
     label_smoothing: float = 0.0
 
     def __call__(self, model: Any, batch: MaskedBatch) -> LossSum:
-        states, scores = model.states(batch.tokens, batch.real, batch.asked), model.scores
-        nats = cross_entropy(states, scores.table.weight, batch.wanted, self.label_smoothing, scores.bias)
-        return LossSum(nats, len(states))
-
-    def carried(self) -> list[Tensor]:
-        return []
-
-    def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
+        states = model.states(batch.tokens, batch.real, batch.asked)
+        return LossSum(surprise(states, model.scores, batch.wanted, self.label_smoothing), len(states))
 
 
 @dataclass(frozen=True)
-class ClassifyingLoss:
+class ClassifyingLoss(CarriesNothing):
     """−Σ log p(class | text). The sum is over texts: each counts once, however long it is."""
 
     label_smoothing: float = 0.0
@@ -99,16 +95,18 @@ class ClassifyingLoss:
         nats = F.cross_entropy(logits, batch.wanted, reduction="sum", label_smoothing=self.label_smoothing)
         return LossSum(nats, len(logits))
 
-    def carried(self) -> list[Tensor]:
-        return []
-
-    def carry(self, model: Any, tensors: list[Tensor]) -> None: ...
-
 
 def without_gradient(state: State) -> State:
     """The state cut off from what made it; nothing where it is not finite, or one bad step would spoil all others."""
     finite = all(tensor.isfinite().all() for tensor in tensors_of(state))
     return map_tensors(state, Tensor.detach) if finite else None
+
+
+def surprise(
+    states: Float[Tensor, "N D"], scores: TokenScores, wanted: Int[Tensor, " N"], smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """`cross_entropy` of what `scores` makes of these states, without making all of it at once."""
+    return cross_entropy(states, scores.table.weight, wanted, smoothing, scores.bias)
 
 
 def cross_entropy(
