@@ -8,7 +8,7 @@ from dragoman.models import FAMILIES
 
 
 def test_a_family_alone_has_no_settings():
-    assert read_name("transformer")[1:] == ("transformer", "", {})
+    assert read_name("transformer")[1:] == ("transformer", "", {}, "translate")
 
 
 def test_presets_and_settings_follow_the_family():
@@ -57,7 +57,7 @@ def test_a_mistake_is_named_with_the_way_out(names, words):
 
 
 def test_every_part_of_the_recurrent_family_is_a_setting_it_has():
-    for part, (key, value) in PARTS["rnn"].items():
+    for part, (key, value) in PARTS["translate"]["rnn"].items():
         extra = "+dot" if part == "input-feeding" else ""
         assert getattr(read_name(f"rnn{extra}+{part}").config(), key) == value
 
@@ -67,7 +67,7 @@ def test_every_cell_and_attention_of_the_recurrent_family_has_its_part():
 
     fields = FAMILIES["translate"]["rnn"].config.model_fields
     known = {*get_args(fields["cell"].annotation), *get_args(fields["attention"].annotation)}
-    assert known <= PARTS["rnn"].keys()
+    assert known <= PARTS["translate"]["rnn"].keys()
 
 
 def test_parts_combine_and_contradictions_are_refused():

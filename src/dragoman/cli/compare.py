@@ -2,7 +2,7 @@
 
 import json as json_module
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -16,10 +16,13 @@ FILES = Parameter(consume_multiple=True, negative="")
 
 
 def compare(
-    *corpora: Annotated[str, Parameter(help="SOURCE and TARGET, line by line; or one or more .tsv, .jsonl or .tmx")],
+    *corpora: Annotated[
+        str, Parameter(help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or lines of label<TAB>text")
+    ],
     test: Annotated[list[str], FILES],
     models: str,
     out: str,
+    task: Literal["translate", "classify"] = "translate",
     valid: Annotated[list[str] | None, FILES] = None,
     minutes: float | None = None,
     epochs: float | None = None,
@@ -34,9 +37,10 @@ def compare(
 ) -> int:
     """Train several models on equal terms and measure them on the same test set.
 
-    All get the same data, tokenizer, batches, seed and budget. The report has scores with intervals, scores by length,
-    the significance between neighbours of the list, speed and size, loss curves, and a few sentences with what each
-    model looked at. The same command goes on with a comparison that was stopped; what is trained is not trained again.
+    All get the same data, tokenizer, batches, seed and budget. The report has scores with intervals, the significance
+    between neighbours of the list, speed and size, and loss curves; of translators also scores by length, and a few
+    sentences with what each model looked at; of classifiers F1 by label, and where they differ. The same command goes
+    on with a comparison that was stopped; what is trained is not trained again.
 
     Parameters
     ----------
@@ -47,6 +51,8 @@ def compare(
         a colon; such as rnn,rnn+additive,rnn+dot:width=256,transformer+small.
     out
         The comparison's folder.
+    task
+        translate; or classify, for models that label texts: bag,bag+attention,rnn,bert.
     valid
         Validation data, as for train. Without it a part is split off, the same for every model.
     minutes
@@ -76,7 +82,7 @@ def compare(
 
     asked = Asked.read(
         {
-            "corpora": list(corpora), "valid": valid or [], "test": test, "models": models, "out": out,
+            "corpora": list(corpora), "task": task, "valid": valid or [], "test": test, "models": models, "out": out,
             "minutes": minutes, "epochs": epochs, "rates": rates, "seed": seed, "source": source_language,
             "target": target_language, "encoding": encoding, "settings": gather_settings(set or [], None),
         },

@@ -33,7 +33,7 @@ from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.jobs.writing import Writing
-from dragoman.models import FAMILIES, USUAL, find_family
+from dragoman.models import FAMILIES, USUAL, find_family, settings_without_data
 from dragoman.runs.checkpoint import save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
@@ -324,10 +324,7 @@ def refuse_unknown_settings(request: Request, task: str) -> None:
     family = find_family(task, request.family)
     if task not in TASKS:
         raise UsageError("E-USE-08", f"no model is trained to {task} by itself; {nearest(task, list(TASKS))}")
-    sizes: dict[str, Any] = dict.fromkeys(("vocabulary", "source_vocabulary", "target_vocabulary"), 8)
-    sizes["classes"] = ("one", "other")
-    needed = {name: size for name, size in sizes.items() if name in family.config.model_fields}
-    family.config.read({**needed, **request.asked("model")}, section="model")
+    settings_without_data(family, request.asked("model"))
     for section, settings in SECTIONS.items():
         settings.read(request.asked(section), section=section)
         if request.asked(section) and section not in TASKS[task].sections:

@@ -11,12 +11,14 @@ from dragoman.config import Settings
 from dragoman.errors import UsageError
 from dragoman.runs.files import write_file
 from dragoman.text.corpus import Corpus, find_corpus, fingerprint
+from dragoman.text.labels import LabelledCorpus, find_labelled
 
 RECORD = "compare.json"
 
 
 class Asked(Settings):
-    corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx")
+    corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx; or labelled texts")
+    task: Literal["translate", "classify"] = Field("translate", description="what the models learn")
     valid: list[str] = Field([], description="validation data; else a part is split off, the same for every model")
     test: list[str] = Field(description="what the models are measured on")
     models: str = Field(description="names with commas between them")
@@ -38,13 +40,8 @@ class Asked(Settings):
     def budget(self) -> str:
         return f"{self.minutes:g} minutes" if self.minutes is not None else f"{self.epochs:g} epochs"
 
-    def find(self, files: list[str]) -> Corpus:
-        return find_corpus(
-            files,
-            source_language=self.source or None,
-            target_language=self.target or None,
-            encoding=self.encoding,
-        )
+    def find(self, files: list[str]) -> Corpus | LabelledCorpus:
+        return find_labelled(files, self.encoding) if self.task == "classify" else find_pairs(self, files)
 
     @model_validator(mode="after")
     def gives_one_budget(self) -> "Asked":
@@ -58,6 +55,11 @@ class Asked(Settings):
         if "steps" in self.settings.get("training", {}):
             raise UsageError("E-CMP-01", f"training.steps is a second budget beside {self.budget}; leave it out")
         return self
+
+
+def find_pairs(asked: Asked, files: list[str]) -> Corpus:
+    languages = {"source_language": asked.source or None, "target_language": asked.target or None}
+    return find_corpus(files, **languages, encoding=asked.encoding)
 
 
 def refuse_another(asked: Asked) -> None:
@@ -81,4 +83,5 @@ def lasting(asked: Asked) -> dict[str, Any]:
     flat = {f"{section}.{key}": value for section, keys in asked.settings.items() for key, value in keys.items()}
     files = {str(path.resolve()): fingerprint(path) for path in asked.find(asked.corpora).paths}
     valid = {str(path.resolve()): fingerprint(path) for path in asked.find(asked.valid).paths} if asked.valid else {}
-    return {**plain, **flat, "files": files, "valid": valid}
+    task = {} if asked.task == "translate" else {"task": asked.task}
+    return {**plain, **task, **flat, "files": files, "valid": valid}

@@ -17,22 +17,19 @@ from typing import Any, NamedTuple
 
 import dragoman
 from dragoman.errors import DataError, MachineError
-from dragoman.evaluation.significance import paired_bootstrap
 from dragoman.jobs.machine import use_threads
 from dragoman.jobs.start import refuse_unknown_settings
 from dragoman.jobs.train import Notice
 from dragoman.lab.asked import Asked, refuse_another
-from dragoman.lab.held_out import Sentences, describe_test, read_test
-from dragoman.lab.measure import measure
+from dragoman.lab.exam import Exam, describe_test, open_exam
 from dragoman.lab.memory import hash_of_model, keep, recall
-from dragoman.lab.names import TASK, Named, read_names
-from dragoman.lab.results import Compared, Measured, Neighbours, Report
+from dragoman.lab.names import Named, read_names
+from dragoman.lab.results import Compared, Labelled, Neighbours, Report, Translated
 from dragoman.lab.stage import Stage
 from dragoman.lab.train import Told, request_for, train_model
 from dragoman.runs.files import MANIFEST, sha256, write_file
 from dragoman.runs.lock import only_writer
 from dragoman.runs.record import read_toml
-from dragoman.text.corpus import check_alignment
 
 
 class Done(NamedTuple):
@@ -46,12 +43,10 @@ def compare(asked: Asked, *, threads: int | None = None) -> Iterator[Told | Done
     from dragoman.lab.report import write_report  # it draws
 
     use_threads(threads)
-    models = read_names(asked.models)
+    models = read_names(asked.models, asked.task)
     for model in models:
-        refuse_unknown_settings(request_for(asked, model, asked.folder), TASK)
-    for files in (asked.corpora, *([asked.valid] if asked.valid else [])):
-        check_alignment(asked.find(files))
-    test = read_test(asked)
+        refuse_unknown_settings(request_for(asked, model, asked.folder), asked.task)
+    test = open_exam(asked)
     with only_writer(asked.folder):
         refuse_another(asked)
         described = describe_test(asked, test)
@@ -64,6 +59,7 @@ def compare(asked: Asked, *, threads: int | None = None) -> Iterator[Told | Done
             shared = what_is_shared(asked, compared)
         report = Report(
             dragoman=dragoman.__version__,
+            task=asked.task,
             corpora=asked.corpora,
             budget=asked.budget,
             seed=asked.seed,
@@ -87,13 +83,13 @@ def refuse_missing_matplotlib() -> None:
 
 
 def compare_one(
-    asked: Asked, model: Named, stage: Stage, test: Sentences, threads: int | None
+    asked: Asked, model: Named, stage: Stage, test: Exam, threads: int | None
 ) -> Generator[Told, None, Compared]:
     """Train at every rate, choose the best on the validation data, measure that one on the test set."""
     runs = yield from train_model(asked, model, stage, threads)
     best = min(runs, key=lambda run: run.validation_nats)
     last = stage._replace(doing="measuring", number=stage.number + len(runs) - 1)
-    measured = yield from measure_once(asked.folder / best.run, test, last)
+    measured = yield from measure_once(asked.folder / best.run, asked.task, test, last)
     settings = read_toml(asked.folder / best.run / "run.toml")["model"]
     return Compared(model.name, model.family, settings, best, runs, measured)
 
@@ -110,14 +106,16 @@ def expected(asked: Asked, before: list[Compared]) -> float | None:
     return mean(known) if known else None
 
 
-def measure_once(run: Path, test: Sentences, stage: Stage) -> Generator[Told, None, Measured]:
+def measure_once(run: Path, task: str, test: Exam, stage: Stage) -> Generator[Told, None, Translated | Labelled]:
     record, depends = run.parent / "measured.json", {"model": hash_of_model(run), "test": test.sha256}
-    known = recall(record, depends, Measured)
+    kind: type[Translated | Labelled] = Labelled if task == "classify" else Translated
+    known = recall(record, depends, kind)
     if known:
         return known
     yield stage
-    measured = measure(run, test)
-    write_file(run.parent / "translations.txt", "".join(f"{output}\n" for output in measured.outputs))
+    measured = test.measure(run)
+    outputs = "labels.txt" if task == "classify" else "translations.txt"
+    write_file(run.parent / outputs, "".join(f"{output}\n" for output in measured.outputs))
     keep(record, depends, measured)
     return measured
 
@@ -125,17 +123,14 @@ def measure_once(run: Path, test: Sentences, stage: Stage) -> Generator[Told, No
 # ── several ───────────────────────────────────────────────────────────────────────────────
 
 
-def compare_two(asked: Asked, first: Compared, second: Compared, test: Sentences) -> Neighbours:
-    """Is the second model another than the one before it, or only luckier?"""
+def compare_two(asked: Asked, first: Compared, second: Compared, test: Exam) -> Neighbours:
     runs = [asked.folder / one.trained.run for one in (first, second)]
     record = runs[1].parent / "significance.json"
     depends = {"first": first.name, "models": [hash_of_model(run) for run in runs], "test": test.sha256}
     known = recall(record, depends, Neighbours)
     if known:
         return known
-    references = [pair.target for pair in test.pairs]
-    tests = paired_bootstrap(first.measured.outputs, second.measured.outputs, references)
-    neighbours = Neighbours(first.name, second.name, tests)
+    neighbours = Neighbours(first.name, second.name, test.compare(first.measured.outputs, second.measured.outputs))
     keep(record, depends, neighbours)
     return neighbours
 

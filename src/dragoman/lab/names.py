@@ -4,6 +4,7 @@ rnn                     a recurrent encoder-decoder as its family makes it: with
 rnn+additive+gru        … that looks at the source, with other cells
 rnn+dot:width=256       … with a setting; further ones follow after further colons
 transformer+small       a preset
+bag+attention           a classifier, where the task is to classify
 """
 
 import re
@@ -12,16 +13,30 @@ from typing import Any, NamedTuple
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
-from dragoman.models import find_family
+from dragoman.models import find_family, settings_without_data
 
-TASK = "translate"
-PARTS: dict[str, dict[str, tuple[str, Any]]] = {  # family -> part -> the setting that it stands for
-    "rnn": {
-        **{cell: ("cell", cell) for cell in ("rnn", "gru", "lstm")},
-        **{kind: ("attention", kind) for kind in ("none", "additive", "dot", "bilinear", "low-rank", "scaled")},
-        "one-way": ("two_way", False),
-        "two-way": ("two_way", True),
-        "input-feeding": ("input_feeding", True),
+Parts = dict[str, tuple[str, Any]]  # part -> the setting that it stands for, and its value
+
+
+def values(setting: str, *names: str) -> Parts:
+    return {name: (setting, name) for name in names}
+
+
+CELLS = values("cell", "rnn", "gru", "lstm")
+PARTS: dict[str, dict[str, Parts]] = {  # task -> family -> its parts
+    "translate": {
+        "rnn": {
+            **CELLS,
+            **values("attention", "none", "additive", "dot", "bilinear", "low-rank", "scaled"),
+            "one-way": ("two_way", False),
+            "two-way": ("two_way", True),
+            "input-feeding": ("input_feeding", True),
+        },
+    },
+    "classify": {
+        "bag": values("pooling", "mean", "attention"),
+        "rnn": {**CELLS, **values("pooling", "last", "mean", "attention")},
+        "bert": values("pooling", "first", "mean"),
     },
 }
 
@@ -31,6 +46,7 @@ class Named(NamedTuple):
     family: str
     preset: str
     settings: dict[str, Any]
+    task: str = "translate"
 
     @property
     def folder(self) -> str:
@@ -39,26 +55,29 @@ class Named(NamedTuple):
 
     def config(self) -> Settings:
         """The model's settings as far as its name tells them; a wrong one is refused."""
-        sizes = {"source_vocabulary": 8, "target_vocabulary": 8}
-        return find_family(TASK, self.family).config.read({**sizes, **self.told()}, section="model")
+        return settings_without_data(find_family(self.task, self.family), self.told())
 
     def told(self) -> dict[str, Any]:
         """What the name says: its preset and its settings."""
-        return {**find_family(TASK, self.family).presets.get(self.preset, {}), **self.settings}
+        return {**find_family(self.task, self.family).presets.get(self.preset, {}), **self.settings}
 
     def is_like(self, other: "Named") -> bool:
         """Whether both would be the same model. What a name does not say is chosen from the corpus, not the default;
         only what no plan chooses, the parts of its family, is."""
-        known = {key for key, _ in PARTS.get(self.family, {}).values()}
+        known = {key for key, _ in parts_of(self.task, self.family).values()}
         ours, theirs = ({*one.told(), *known} for one in (self, other))
         if self.family != other.family or ours != theirs:
             return False
         return all(getattr(self.config(), key) == getattr(other.config(), key) for key in ours)
 
 
-def read_names(text: str) -> list[Named]:
+def parts_of(task: str, family: str) -> Parts:
+    return PARTS.get(task, {}).get(family, {})
+
+
+def read_names(text: str, task: str = "translate") -> list[Named]:
     """All models of a list with commas, each of them once."""
-    models = [read_name(name.strip()) for name in text.split(",") if name.strip()]
+    models = [read_name(name.strip(), task) for name in text.split(",") if name.strip()]
     if not models:
         raise UsageError("E-CMP-03", f"--models {text!r} names no model; give some, such as rnn+dot,transformer")
     for one, other in combinations(models, 2):
@@ -68,17 +87,17 @@ def read_names(text: str) -> list[Named]:
     return models
 
 
-def read_name(name: str) -> Named:
+def read_name(name: str, task: str = "translate") -> Named:
     whole, *extra = name.split(":")
     family, *parts = whole.split("+")
-    presets = {preset: ("preset", preset) for preset in find_family(TASK, family).presets}
-    known = {**PARTS.get(family, {}), **presets}
+    presets = {preset: ("preset", preset) for preset in find_family(task, family).presets}
+    known = {**parts_of(task, family), **presets}
     unknown = [part for part in parts if part not in known]
     if unknown:
         hint = nearest(unknown[0], list(known))
         raise UsageError("E-CMP-02", f"{name}: the family {family} has no part {unknown[0]!r}; {hint}")
     settings = once(name, [known[part] for part in parts] + [read_setting(name, item) for item in extra])
-    model = Named(name, family, settings.pop("preset", ""), settings)
+    model = Named(name, family, settings.pop("preset", ""), settings, task)
     model.config()
     return model
 

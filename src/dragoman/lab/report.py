@@ -1,13 +1,14 @@
 """The outcome of a comparison as files: report.md, report.json, report.html, and the plots as PNG and SVG."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from pydantic import TypeAdapter
 
 from dragoman.decoding.maps import AttentionMap
-from dragoman.lab.results import Compared, Looked, Report
-from dragoman.lab.tables import all_tables
+from dragoman.lab.results import Compared, HeldOut, Looked, Report, Translated
+from dragoman.lab.tables import all_tables, translated
 from dragoman.runs.files import write_file
 from dragoman.seeing import plots
 from dragoman.seeing.comparison import Output, Plot, SideBySide, Table, comparison_page
@@ -19,7 +20,7 @@ def write_report(folder: Path, report: Report) -> list[Path]:
     """Write everything; the paths of the three reports."""
     drawn = draw(folder / "plots", report)
     contents = {
-        "report.md": to_markdown(report),
+        "report.md": to_markdown(report, [plot.name for plot in drawn]),
         "report.json": to_json(report),
         "report.html": comparison_page(TITLE, introduction(report), all_tables(report), drawn, side_by_side(report)),
     }
@@ -39,17 +40,18 @@ def draw(folder: Path, report: Report) -> list[Plot]:
         for one in report.models
     ]
     scores = [(one.name, one.measured.scores) for one in report.models]
-    lengths = [(one.name, one.measured.by_length) for one in report.models]
-    return [
-        Plot("Scores with 95 % intervals", plots.save(plots.draw_scores(scores), folder / "scores")),
-        Plot("BLEU by the length of the source", plots.save(plots.draw_lengths(lengths), folder / "lengths")),
-        Plot("Loss in nats per token", plots.save(plots.draw_losses(losses), folder / "losses")),
-    ]
+    lengths = [(one.name, one.measured.by_length) for one in report.models if isinstance(one.measured, Translated)]
+    what = "item" if report.task == "classify" else "token"
+    drawn = [("scores", "Scores with 95 % intervals", plots.draw_scores(scores))]
+    if lengths:
+        drawn.append(("lengths", "BLEU by the length of the source", plots.draw_lengths(lengths)))
+    drawn.append(("losses", f"Loss in nats per {what}", plots.draw_losses(losses, what)))
+    return [Plot(name, caption, plots.save(figure, folder / name)) for name, caption, figure in drawn]
 
 
 def to_json(report: Report) -> str:
-    """Every figure; the translations of the test set stand beside the models, a line each."""
-    without = {"models": {"__all__": {"measured": {"outputs"}}}}
+    """Every figure; what the models put out for the test set stands beside them, a line each."""
+    without: Any = {"models": {"__all__": {"measured": {"outputs"}}}, "test": {"names", "labels"}}
     return TypeAdapter(Report).dump_json(report, indent=1, exclude=without).decode() + "\n"
 
 
@@ -57,7 +59,8 @@ def introduction(report: Report) -> list[str]:
     """What all models had in common, in sentences."""
     test = report.test
     names = " ".join(Path(path).name for path in report.corpora)
-    leak = test.leak or f"No source of {' '.join(Path(path).name for path in test.files)} stands in the training data."
+    what = "item" if report.task == "classify" else "source"
+    leak = test.leak or f"No {what} of {' '.join(Path(path).name for path in test.files)} stands in the training data."
     return [
         f"{len(report.models)} models, trained on {names} with {report.budget} each: the same data, the same "
         f"tokenizer, the same batches of {report.tokens_per_step:,} tokens, seed {report.seed}.",
@@ -68,12 +71,13 @@ def introduction(report: Report) -> list[str]:
 # ── words ─────────────────────────────────────────────────────────────────────────────────
 
 
-def to_markdown(report: Report) -> str:
+def to_markdown(report: Report, drawn: list[str]) -> str:
     parts = [f"# {TITLE}", *introduction(report)]
     for table in all_tables(report):
         parts += [f"## {table.title}", table.note, markdown_table(table)]
-    parts += ["## Plots", *(f"![{name}](plots/{name}.png)" for name in ("scores", "lengths", "losses"))]
-    parts += ["## Sentences", *(markdown_sentence(report, place) for place in range(len(report.test.shown)))]
+    parts += ["## Plots", *(f"![{name}](plots/{name}.png)" for name in drawn)]
+    if sentences := side_by_side(report):
+        parts += ["## Sentences", *map(markdown_sentence, sentences)]
     parts += ["## Signatures", *(f"- {score.name}: `{score.signature}`" for score in report.models[0].measured.scores)]
     return "\n\n".join(parts) + "\n"
 
@@ -83,10 +87,9 @@ def markdown_table(table: Table, align: str = "--:") -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
 
-def markdown_sentence(report: Report, place: int) -> str:
-    shown = report.test.shown[place]
-    outputs = [(one.name, one.measured.samples[place].output) for one in report.models]
-    rows = [[name, text] for name, text in [("source", shown.source), ("reference", shown.reference), *outputs]]
+def markdown_sentence(sentence: SideBySide) -> str:
+    rows = [["source", sentence.source], ["reference", sentence.reference]]
+    rows += [[output.model, output.text] for output in sentence.outputs]
     return markdown_table(Table("", "", ["", ""], rows), align="---")
 
 
@@ -94,6 +97,9 @@ def markdown_sentence(report: Report, place: int) -> str:
 
 
 def side_by_side(report: Report) -> list[SideBySide]:
+    """Of translators; where classifiers differ is a table."""
+    if not isinstance(report.test, HeldOut):
+        return []
     return [
         SideBySide(shown.source, shown.reference, [output_of(one, place) for one in report.models])
         for place, shown in enumerate(report.test.shown)
@@ -101,7 +107,7 @@ def side_by_side(report: Report) -> list[SideBySide]:
 
 
 def output_of(one: Compared, place: int) -> Output:
-    sample = one.measured.samples[place]
+    sample = translated(one).samples[place]
     return Output(one.name, sample.output, as_map(sample.attention) if sample.attention else None)
 
 

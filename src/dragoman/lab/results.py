@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from dragoman.evaluation.confusion import ClassScore
 from dragoman.evaluation.scores import Bucket, Score
 from dragoman.evaluation.significance import Paired
 
@@ -49,13 +50,23 @@ class Measured:
     """A model on the test set."""
 
     parameters: int
-    beam: int
     threads: int
-    seconds_per_1000: float  # sentences, translated in batches
-    scores: list[Score]  # BLEU, chrF, and BLEU of lower-cased text
+    seconds_per_1000: float  # items, in batches
+    scores: list[Score]  # of a translator: BLEU, chrF, BLEU of lower-cased text; of a classifier: accuracy, macro-F1
+    outputs: list[str]  # translations or labels
+
+
+@dataclass(frozen=True)
+class Translated(Measured):
+    beam: int
     by_length: list[Bucket]
     samples: list[Sample]  # as many as there are sentences to show
-    outputs: list[str]
+
+
+@dataclass(frozen=True)
+class Labelled(Measured):
+    interval: tuple[float, float]  # of the accuracy
+    by_class: list[ClassScore]
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,7 @@ class Compared:
     settings: dict[str, Any]  # of the model, as planned
     trained: Trained  # at the rate chosen
     rates: list[Trained]  # all that were tried
-    measured: Measured
+    measured: Translated | Labelled
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The test set."""
+    """The test set of translators."""
 
     files: list[str]
     sentences: int
@@ -100,13 +111,27 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
+class HeldOutItems:
+    """The test set of classifiers."""
+
+    files: list[str]
+    items: int
+    sha256: str
+    in_training: int  # items that also stand in the training data
+    leak: str  # a sentence about them, or ""
+    names: list[str]  # texts, or the names of images
+    labels: list[str]
+
+
+@dataclass(frozen=True)
 class Report:
     dragoman: str
+    task: str
     corpora: list[str]
     budget: str
     seed: int
     tokenizer: str  # sha256 of its manifest: every model has this one
     tokens_per_step: int
-    test: HeldOut
+    test: HeldOut | HeldOutItems
     models: list[Compared]
     neighbours: list[Neighbours]

@@ -1,41 +1,118 @@
 """A report's numbers as tables of words: the terminal, report.md and report.html show the same ones."""
 
+from textwrap import shorten
+
 from dragoman.evaluation.scores import Score
 from dragoman.evaluation.significance import Paired
-from dragoman.lab.results import Compared, Report
+from dragoman.lab.results import Compared, HeldOut, HeldOutItems, Labelled, Report, Translated
 from dragoman.seeing.comparison import Table
+
+DIFFERING = 8  # items shown on which the models do not agree
 
 
 def all_tables(report: Report) -> list[Table]:
-    tables = [scores(report), by_length(report), costs(report)]
+    own = label_tables(report) if report.task == "classify" else [scores(report), by_length(report)]
+    tables = [*own, costs(report)]
     return [*tables, rates(report)] if any(len(one.rates) > 1 for one in report.models) else tables
+
+
+# ── translators ───────────────────────────────────────────────────────────────────────────
 
 
 def scores(report: Report) -> Table:
     tests = {pair.second: pair.tests for pair in report.neighbours}
     rows = [[one.name, *map(with_margin, one.measured.scores), *p_values(tests.get(one.name))] for one in report.models]
     note = (
-        f"{report.test.sentences:,} sentences, {report.budget} each. ± is half of the 95 % interval; p is that of the "
-        "difference to the line above, by paired bootstrap, one-sided: below 0.05 it is hardly luck of the test set. "
-        "The luck of the seed is not in it: each model was trained once. The third score is taken on lower-cased text "
-        "in 13a tokens, for comparison with published tokenised figures."
+        f"{sentences_of(report).sentences:,} sentences, {report.budget} each. ± is half of the 95 % interval; p is "
+        "that of the difference to the line above, by paired bootstrap, one-sided: below 0.05 it is hardly luck of the "
+        "test set. The luck of the seed is not in it: each model was trained once. The third score is taken on "
+        "lower-cased text in 13a tokens, for comparison with published tokenised figures."
     )
     return Table("Scores", note, ["model", "BLEU", "chrF", "BLEU lower-cased", "p (BLEU)", "p (chrF)"], rows)
 
 
 def by_length(report: Report) -> Table:
-    buckets = report.models[0].measured.by_length
+    measured = [(one.name, translated(one).by_length) for one in report.models]
+    buckets = measured[0][1]
     header = ["model", *(f"{bucket.words} words" for bucket in buckets), "fall"]
     rows = [
-        [one.name, *(f"{bucket.bleu:.1f}" for bucket in one.measured.by_length), fall(one)] for one in report.models
+        [name, *(f"{one.bleu:.1f}" for one in found), f"{found[0].bleu - found[-1].bleu:.1f}"]
+        for name, found in measured
     ]
     held = ", ".join(f"{bucket.sentences:,}" for bucket in buckets)
-    note = f"BLEU apart by the words of the source ({held} sentences): {report.test.how}. Fall: from first to last."
+    how = sentences_of(report).how
+    note = f"BLEU apart by the words of the source ({held} sentences): {how}. Fall: from first to last."
     return Table("Scores by length", note, header, rows)
 
 
+def translated(one: Compared) -> Translated:
+    assert isinstance(one.measured, Translated)
+    return one.measured
+
+
+def sentences_of(report: Report) -> HeldOut:
+    assert isinstance(report.test, HeldOut)
+    return report.test
+
+
+# ── classifiers ───────────────────────────────────────────────────────────────────────────
+
+
+def label_tables(report: Report) -> list[Table]:
+    test = report.test
+    assert isinstance(test, HeldOutItems)
+    measured = [(one.name, labelled(one)) for one in report.models]
+    tests = {pair.second: pair.tests for pair in report.neighbours}
+    rows = [
+        [name, *accuracy(found), f"{found.scores[1].value:.2f}", *p_values(tests.get(name), 1)]
+        for name, found in measured
+    ]
+    note = (
+        f"{test.items:,} items, {report.budget} each. The interval is Wilson's 95 %; p is that of the difference to "
+        "the line above, by McNemar's exact test, one-sided: below 0.05 it is hardly luck of the test set. The luck of "
+        "the seed is not in it: each model was trained once."
+    )
+    header = ["model", "accuracy %", "95 % interval", "macro-F1 %", "p"]
+    return [Table("Scores", note, header, rows), by_label(measured), where_they_differ(report, test)]
+
+
+def accuracy(found: Labelled) -> list[str]:
+    low, high = found.interval
+    return [f"{found.scores[0].value:.2f}", f"{100 * low:.2f} to {100 * high:.2f}"]
+
+
+def by_label(measured: list[tuple[str, Labelled]]) -> Table:
+    classes = [(score.label, score.texts) for score in measured[0][1].by_class]
+    rows = [
+        [label, f"{there:,}", *(f"{100 * found.by_class[place].f1:.1f}" for _, found in measured)]
+        for place, (label, there) in enumerate(classes)
+    ]
+    note = "F1 in percent: how many of a label are found, and how many of those given it have it, in one number."
+    return Table("By label", note, ["label", "items", *(name for name, _ in measured)], rows)
+
+
+def where_they_differ(report: Report, test: HeldOutItems) -> Table:
+    outputs = [one.measured.outputs for one in report.models]
+    differing = [place for place, given in enumerate(zip(*outputs, strict=True)) if len(set(given)) > 1]
+    rows = [
+        [shorten(test.names[place], 70, placeholder=" …"), test.labels[place], *(given[place] for given in outputs)]
+        for place in differing[:: max(1, len(differing) // DIFFERING)][:DIFFERING]
+    ]
+    note = f"The models do not agree on {len(differing):,} of {test.items:,} items; here are some of them."
+    return Table("Where they differ", note, ["item", "right", *(one.name for one in report.models)], rows)
+
+
+def labelled(one: Compared) -> Labelled:
+    assert isinstance(one.measured, Labelled)
+    return one.measured
+
+
+# ── both ──────────────────────────────────────────────────────────────────────────────────
+
+
 def costs(report: Report) -> Table:
-    header = ["model", "parameters", "steps", "epochs", "minutes", "tokens/s", "s per 1,000"]
+    what = "items" if report.task == "classify" else "tokens"
+    header = ["model", "parameters", "steps", "epochs", "minutes", f"{what}/s", "s per 1,000"]
     rows = [
         [
             one.name,
@@ -48,12 +125,16 @@ def costs(report: Report) -> Table:
         ]
         for one in report.models
     ]
-    beams = ", ".join(sorted({str(one.measured.beam) for one in report.models}))
     threads = ", ".join(sorted({str(one.measured.threads) for one in report.models}))
-    note = (
-        "Minutes of training and validation, without preparing; tokens of the target trained on in a second; seconds "
-        f"to translate 1,000 sentences of the test set in batches (beam {beams}; threads: {threads})."
-    )
+    if report.task == "classify":
+        done = f"items trained on in a second; seconds to label 1,000 of the test set in batches (threads: {threads})"
+    else:
+        beams = ", ".join(sorted({str(translated(one).beam) for one in report.models}))
+        done = (
+            "tokens of the target trained on in a second; seconds to translate 1,000 sentences of the test set in "
+            f"batches (beam {beams}; threads: {threads})"
+        )
+    note = f"Minutes of training and validation, without preparing; {done}."
     return Table("What it took", note, header, rows)
 
 
@@ -77,12 +158,7 @@ def with_margin(score: Score) -> str:
     return f"{score.value:.1f}" if score.margin is None else f"{score.value:.1f} ± {score.margin:.1f}"
 
 
-def p_values(tests: list[Paired] | None) -> list[str]:
+def p_values(tests: list[Paired] | None, count: int = 2) -> list[str]:
     if tests is None:
-        return ["", ""]
+        return [""] * count
     return ["–" if test.p is None else f"{test.p:.3f}" for test in tests]
-
-
-def fall(one: Compared) -> str:
-    first, last = one.measured.by_length[0], one.measured.by_length[-1]
-    return f"{first.bleu - last.bleu:.1f}"

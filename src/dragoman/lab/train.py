@@ -18,9 +18,10 @@ from dragoman.jobs.start import Planned, start
 from dragoman.jobs.train import Event, Finished, Notice
 from dragoman.lab.asked import Asked
 from dragoman.lab.memory import hash_of_model, keep, recall
-from dragoman.lab.names import TASK, Named
+from dragoman.lab.names import Named
 from dragoman.lab.results import Curve, Trained
 from dragoman.lab.stage import Stage
+from dragoman.models import SIZES_FROM_DATA
 from dragoman.runs.record import read_toml
 
 RATES = (  # a run's folder, its share of the planned rate, what is being done
@@ -68,14 +69,14 @@ def depends(request: Request, run: Path) -> dict[str, Any]:
 def request_for(asked: Asked, model: Named, run: Path) -> Request:
     settings = {**asked.settings, "model": {**asked.settings.get("model", {}), **model.settings}}
     values = asked.model_dump(include={"corpora", "valid", "source", "target", "encoding", "minutes", "epochs", "seed"})
-    own = {"task": TASK, "family": model.family, "preset": model.preset, "out": str(run), "settings": settings}
+    own = {"task": asked.task, "family": model.family, "preset": model.preset, "out": str(run), "settings": settings}
     return Request.read({**values, **own}, section="compare")
 
 
 def at_another_rate(request: Request, planned: Path, factor: float) -> Request:
     """The same model for the same steps as that of the run `planned`, at a multiple of its rate."""
     recorded = read_toml(planned / "run.toml")
-    follows = {"source_vocabulary", "target_vocabulary"}  # from the tokenizer, and may not be asked for
+    follows = SIZES_FROM_DATA.keys()  # and may not be asked for
     model = {key: value for key, value in recorded["model"].items() if key not in follows}
     learned = recorded["training"]
     training = {**request.asked("training"), "steps": learned["steps"], "rate": factor * learned["rate"]}

@@ -55,6 +55,17 @@ USUAL = {  # the family, where nobody said
 }  # fmt: skip
 
 
+SIZES_FROM_DATA: dict[str, Any] = {  # what no person sets, with values for reading settings before the data is known
+    "vocabulary": 8, "source_vocabulary": 8, "target_vocabulary": 8, "classes": ("one", "other"),
+}  # fmt: skip
+
+
+def settings_without_data(family: Family, told: Mapping[str, Any]) -> Settings:
+    """The settings as far as they are told, to find what is wrong with them before any work is done."""
+    needed = {name: size for name, size in SIZES_FROM_DATA.items() if name in family.config.model_fields}
+    return family.config.read({**needed, **told}, section="model")
+
+
 def build(config: Settings) -> nn.Module:
     return find_family(*task_and_family_of(config)).model(config)
 

@@ -28,6 +28,7 @@ class Table(NamedTuple):
 
 
 class Plot(NamedTuple):
+    name: str  # of its files
     caption: str
     svg: str
 

@@ -24,17 +24,17 @@ Points = tuple[Sequence[float], Sequence[float]]
 
 class Losses(NamedTuple):
     name: str
-    training: Points  # minutes, nats per token
+    training: Points  # minutes, nats per token or item
     validation: Points
 
 
-def draw_losses(models: Sequence[Losses]) -> Figure:
+def draw_losses(models: Sequence[Losses], what: str = "token") -> Figure:
     """Every report's loss thin, every validation's thick. Training is with dropout, so it may lie above."""
     figure, axes = new_figure(4.0)
     for number, model in enumerate(models):
         axes.plot(*model.training, color=colour(number), linewidth=0.8, alpha=0.45)
         axes.plot(*model.validation, color=colour(number), marker="o", markersize=4, label=label(model.name))
-    axes.set(xlabel="minutes of training", ylabel="nats per token")
+    axes.set(xlabel="minutes of training", ylabel=f"nats per {what}")
     axes.legend(frameon=False, title="validation (thin: training)")
     return figure
 
