@@ -301,9 +301,12 @@ def test_sampling_is_as_the_folder_says_where_nobody_else_does(folders, tmp_path
 
 def test_settings_that_are_not_obeyed_are_told(folders, tmp_path, capsys):
     copy_files(folders / "t5", tmp_path)
-    (tmp_path / "generation_config.json").write_text(json.dumps({"min_length": 5, "num_beams": 2}))
+    (tmp_path / "generation_config.json").write_text(
+        json.dumps({"min_length": 5, "num_beams": 2, "eos_token_id": [1, 2]})
+    )
     assert main(["import", str(tmp_path), str(tmp_path / "out")]) == 0
-    assert "generation_config.json asks for min_length = 5, which dragoman does not do" in capsys.readouterr().err
+    told = "generation_config.json asks for min_length = 5, eos_token_id = [1, 2], which dragoman does not do"
+    assert told in capsys.readouterr().err
 
 
 COMMANDS = {

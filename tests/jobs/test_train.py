@@ -277,6 +277,11 @@ def test_the_python_call_trains_and_loads(corpus, tmp_path):
     )  # fmt: skip
     assert run == tmp_path / "run"
     assert len(dragoman.load(run).translate(["a b", "c"])) == 2
+    files = corpus / "train.source", corpus / "train.target"
+    more = dragoman.train(
+        *files, out=tmp_path / "more", start_from=run, steps=1, settings={"training": TINY["training"]}
+    )
+    assert read_toml(more / "run.toml")["asked"]["start_from"] == str(run)
 
 
 def test_minutes_are_a_real_budget(corpus, tmp_path):

@@ -55,4 +55,7 @@ def sampling(folder: Folder) -> dict[str, Any]:
 
 def not_obeyed(folder: Folder) -> list[str]:
     given = {name: folder.generation.get(name) for name in UNKNOWN}
-    return [f"{name} = {value}" for name, value in given.items() if value is not None and value != UNKNOWN[name]]
+    found = [f"{name} = {value}" for name, value in given.items() if value is not None and value != UNKNOWN[name]]
+    ends = folder.generation.get("eos_token_id")
+    several = isinstance(ends, list) and len({*ends}) > 1  # an output ends at the first of them only
+    return [*found, f"eos_token_id = {ends}"] if several else found

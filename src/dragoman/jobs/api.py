@@ -16,6 +16,7 @@ def train(
     task: str = "",
     family: str = "",
     preset: str = "",
+    start_from: str | Path = "",
     minutes: float | None = None,
     epochs: float | None = None,
     steps: int | None = None,
@@ -26,13 +27,14 @@ def train(
 ) -> Path:
     """Train to the end, quietly, and return the run's folder: `dragoman.load` opens it.
 
-    `settings` are sections of values, {"model": {"width": 256}}. The same call on the same folder goes on.
+    `settings` are sections of values, {"model": {"width": 256}}; `start_from` is a model to go on from.
+    The same call on the same folder goes on.
     """
     several = [valid] if isinstance(valid, str | Path) else valid
     values = {
         "corpora": [str(path) for path in corpora], "valid": [str(path) for path in several], "out": str(out),
         "task": task, "family": family, "epochs": epochs, "preset": preset, "minutes": minutes, "seed": seed,
-        "settings": with_steps(settings or {}, steps),
+        "start_from": str(start_from), "settings": with_steps(settings or {}, steps),
     }  # fmt: skip
     request = Request.read(values, section="train")
     [finished] = [e for e in start(request, threads=threads, fresh=fresh) if isinstance(e, Finished)]
