@@ -77,11 +77,12 @@ def describe(run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[
     validations = -(-t.steps // t.validate_every)
     minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
     epochs = t.steps * t.accumulate / len(run.order)
+    dropout = f", dropout {config.dropout:g}" if hasattr(config, "dropout") else ""
     return [
         *run.task.describe(),
         (
             "model",
-            f"{family}, {config.shape()}: {size / 1e6:.1f} M parameters, dropout {config.dropout:g}",
+            f"{family}, {config.shape()}: {size / 1e6:.1f} M parameters{dropout}",
         ),
         ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
         (

@@ -22,7 +22,7 @@ import torch
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
-from dragoman.jobs import classifying, plan, texts, translating
+from dragoman.jobs import classifying, embedding, plan, texts, translating
 from dragoman.jobs.filling import Filling
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.prepare import DataConfig
@@ -41,7 +41,6 @@ from dragoman.runs.model import SavedModel, open_model, take_over, task_and_fami
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.corpus import is_lone_text
 from dragoman.text.tokenizer import TokenizerConfig
-from dragoman.training.loop import train as train_steps
 from dragoman.training.settings import TrainingConfig
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
@@ -170,7 +169,7 @@ def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], 
     """Train a throw-away copy for a moment, and validate it once: the outcome of the real one is not touched."""
     training = plan.plan_training(config, asked, 1000, 1, fine_tuning=False)
     run = Run(folder, task, training, build_model(config, seed), seed)
-    steps = train_steps(run.model, run.batches(0), run.objective, run.optimizer, rate=lambda _: 1e-6)
+    steps = run.steps(lambda _: 1e-6)
     list(islice(steps, 4))  # the first steps allocate
     times, start = [time.monotonic()], time.monotonic()
     while times[-1] - start < seconds or len(times) < 3:
@@ -269,6 +268,7 @@ TASKS = {
     "write": Job(texts.find, Writing.prepare, Writing.reopen, ("tokenizer", "training")),
     "fill": Job(texts.find, Filling.prepare, Filling.reopen, ("tokenizer", "training")),
     "restore": Job(texts.find, Restoring.prepare, Restoring.reopen, ("tokenizer", "training", "search")),
+    "embed": Job(embedding.find, embedding.prepare, embedding.reopen, ("tokenizer", "training")),
     "classify": Job(
         classifying.find,
         classifying.Classifying.prepare,
@@ -315,15 +315,20 @@ def told_task(family: str, lone: bool) -> str:
 
 
 def only_task(family: str) -> str:
-    tasks = [task for task in TASKS if family in FAMILIES[task]]
+    tasks = [task for task in TASKS if family in FAMILIES[task] and FAMILIES[task][family].trained]
     return tasks[0] if len(tasks) == 1 else ""
 
 
 def refuse_unknown_settings(request: Request, task: str) -> None:
     """Before any work: a wrong name must not be found after minutes of preparing."""
     family = find_family(task, request.family)
-    if task not in TASKS:
-        raise UsageError("E-USE-08", f"no model is trained to {task} by itself; {nearest(task, list(TASKS))}")
+    if not family.trained:
+        others = [name for name, other in FAMILIES[task].items() if other.trained]
+        raise UsageError(
+            "E-USE-08",
+            f"a {request.family} is not trained to {task} by itself; leave out --task, or choose --family "
+            f"{' or '.join(others)}",
+        )
     sizes: dict[str, Any] = dict.fromkeys(("vocabulary", "source_vocabulary", "target_vocabulary"), 8)
     sizes["classes"] = ("one", "other")
     needed = {name: size for name, size in sizes.items() if name in family.config.model_fields}
