@@ -43,6 +43,14 @@ class WordVectors:
         """Every vector at length 1."""
         return unit(self.vectors)
 
+    def row_of(self, word: str) -> int | None:
+        """The row of one word, or of how it is written small; None where the model does not know it."""
+        for spelling in (word, word.lower()):
+            ids = self.tokenizer.encode([clean(spelling)])[0]
+            if len(ids) == 1 and ids[0] in self.rows:
+                return self.rows[ids[0]]
+        return None
+
     def rows_of(self, text: str) -> list[int]:
         """The rows of a text's words; a word that is not known is refused."""
         ids = self.tokenizer.encode([clean(text)])[0]

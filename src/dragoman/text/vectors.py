@@ -54,7 +54,10 @@ def read_vectors(path: Path) -> NamedVectors:
     try:
         if counted and is_binary(rest, int(header[1])):
             return from_binary(rest, int(header[0]), int(header[1]))
-        return from_text(rest if counted else content)
+        found = from_text(rest if counted else content)
+        if counted and len(found.words) != int(header[0]):
+            raise ValueError(f"its first line tells of {int(header[0]):,} words and there are {len(found.words):,}")
+        return found
     except (ValueError, IndexError) as problem:
         raise DataError(
             "E-WORD-03",
