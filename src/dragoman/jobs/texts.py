@@ -20,7 +20,7 @@ from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.model import SavedModel
 from dragoman.text.corpus import plain_name
 from dragoman.text.index import Ids
-from dragoman.text.reading import read_lines, refuse_encoding, refuse_missing
+from dragoman.text.reading import clean, read_lines, refuse_encoding, refuse_missing
 from dragoman.text.special import SpecialIds
 from dragoman.text.stream import TextStream, write_stream
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, open_tokenizers
@@ -79,16 +79,17 @@ class TextData:
         settings: dict[str, Any],
         held_back: float,
     ) -> "TextData":
-        """`settings` are what the task wants of the tokenizer. Empty lines are left out where white space is. The last
-        part of the text, `held_back`, validates where there is no other text for that."""
+        """`settings` are what the task wants of the tokenizer. Where white space is not kept, lines are cleaned and
+        empty ones left out. The last part of the text, `held_back`, validates where there is no other text for that."""
         characters = sum(len(line) + 1 for line in texts.lines(texts.train))
         chosen = plan.plan_text_tokenizer(characters, {**settings, **request.asked("tokenizer")})
         kept = characters if texts.valid else round((1 - held_back) * characters)
-        tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, beginning(texts, kept, chosen.kind))
+        tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, beginning(texts, kept, chosen))
         write_folder(folder / "tokenizer", tokenizers.save)
         parts = {"train": texts.train, **({"valid": texts.valid} if texts.valid else {})}
         for part, paths in parts.items():
-            lines = (line for line in texts.lines(paths) if chosen.keep_spaces or line.strip())
+            raw = texts.lines(paths)
+            lines = raw if chosen.keep_spaces else (line for line in map(clean, raw) if line)
             stream = write_stream(folder / "data" / part, lines, tokenizers.target)
             unknown = stream.about["unknown"] / max(1, len(stream))
             if unknown > 0.01:
@@ -191,17 +192,17 @@ class TextTask:
         return {"tokens": len(self.data.train)}
 
 
-def beginning(texts: Texts, characters: int, kind: str) -> Iterator[str]:
+def beginning(texts: Texts, characters: int, config: TokenizerConfig) -> Iterator[str]:
     """Lines of the first so many characters of the text, an even share of them where they are too many; words are only
     counted, so there are never too many for them."""
-    stride = 1 if kind == "words" else -(-characters // LEARNED_FROM)
+    stride = 1 if config.kind == "words" else -(-characters // LEARNED_FROM)
     read = 0
     for number, line in enumerate(texts.lines(texts.train)):
         if read and read + len(line) > characters:
             return
         read += len(line) + 1
         if number % stride == 0 and line:
-            yield line
+            yield line if config.keep_spaces else clean(line)
 
 
 def learn_tokenizer(config: TokenizerConfig, lines: Iterator[str]) -> Tokenizers:

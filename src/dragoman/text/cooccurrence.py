@@ -12,6 +12,7 @@ index.json                 how many there are; written last
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from math import gcd
 from pathlib import Path
 from typing import NamedTuple
@@ -96,14 +97,12 @@ def count_pairs(
         for path in folder.iterdir():
             path.unlink()
         for piece in pieces(ids, vocabulary, special, reach, max(1, held // (2 * reach))):
-            share = shares(piece.keys, vocabulary) * files
-            for number in range(files):
-                append(folder, f"part-{number}", piece, share.astype(np.int64) == number)
+            put_away(folder, piece, (shares(piece.keys, vocabulary) * files).astype(np.int64), files)
         for number in range(files):
             whole = add_up(take_out(folder, f"part-{number}"))
             back = shares(whole.keys, vocabulary) * files % 1 < HELD_BACK
-            append(folder, "train", whole, ~back)
-            append(folder, "valid", whole, back)
+            append(folder, "train", Counts(whole.keys[~back], whole.counts[~back]))
+            append(folder, "valid", Counts(whole.keys[back], whole.counts[back]))
         found = {part: (folder / f"{part}.keys").stat().st_size // 8 for part in ("train", "valid")}
         (folder / "index.json").write_text(json.dumps(found))
     except OSError as problem:
@@ -155,10 +154,19 @@ def shares(keys: NDArray[np.int64], vocabulary: int) -> NDArray[np.float64]:
     return (mixed >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
 
-def append(folder: Path, name: str, counts: Counts, chosen: NDArray[np.bool_]) -> None:
+def put_away(folder: Path, counts: Counts, numbers: NDArray[np.int64], files: int) -> None:
+    """Each pair to the end of the file of its number."""
+    order = np.argsort(numbers, kind="stable")
+    keys, values = counts.keys[order], counts.counts[order]
+    bounds = np.searchsorted(numbers[order], np.arange(files + 1)).tolist()
+    for number, (start, stop) in enumerate(pairwise(bounds)):
+        append(folder, f"part-{number}", Counts(keys[start:stop], values[start:stop]))
+
+
+def append(folder: Path, name: str, counts: Counts) -> None:
     for kind, values in counts._asdict().items():
         with (folder / f"{name}.{kind}").open("ab") as file:
-            values[chosen].tofile(file)
+            values.tofile(file)
 
 
 def take_out(folder: Path, name: str) -> Counts:
