@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, softplus
 
 from dragoman.models.word_vectors import Word2Vec
+from dragoman.modules.activations import sigmoid
 from dragoman.text.neighbours import Blocks
 from dragoman.training.objectives import CarriesNothing, LossSum
 from dragoman.training.rows import Learned, add_to_rows
@@ -87,7 +88,7 @@ def skip_gram(
     """Word i foretells every j that looks as far as i (place (i, j) of `near`), as in word2vec.c."""
     weight = near.sum(dim=2, keepdim=True) * (negatives / n.shape[1])
     compared = Compared(torch.bmm(x, y.mT), near, torch.bmm(x, n.mT), weight)
-    up, down = torch.sigmoid(-compared.near).mul_(near), torch.sigmoid(compared.random).mul_(weight)
+    up, down = sigmoid(-compared.near).mul_(near), sigmoid(compared.random).mul_(weight)
     words = torch.baddbmm(torch.bmm(up, y), down, n, alpha=-1)
     return compared, Slopes(words, torch.bmm(up.mT, x), torch.bmm(down.mT, x).neg_())
 
@@ -107,6 +108,6 @@ def cbow(
     compared = Compared(
         (means * y).sum(dim=2, keepdim=True), there, torch.bmm(means, n.mT), there * (negatives / n.shape[1])
     )
-    up, down = torch.sigmoid(-compared.near).mul_(there), torch.sigmoid(compared.random).mul_(compared.random_weight)
+    up, down = sigmoid(-compared.near).mul_(there), sigmoid(compared.random).mul_(compared.random_weight)
     to_means = torch.baddbmm(up * y, down, n, alpha=-1)
     return compared, Slopes(torch.bmm(share.mT, to_means), up * means, torch.bmm(down.mT, means).neg_())
