@@ -16,6 +16,7 @@ def train(
     task: str = "",
     family: str = "",
     preset: str = "",
+    embeddings: str | Path = "",
     minutes: float | None = None,
     epochs: float | None = None,
     steps: int | None = None,
@@ -32,7 +33,7 @@ def train(
     values = {
         "corpora": [str(path) for path in corpora], "valid": [str(path) for path in several], "out": str(out),
         "task": task, "family": family, "epochs": epochs, "preset": preset, "minutes": minutes, "seed": seed,
-        "settings": with_steps(settings or {}, steps),
+        "embeddings": str(embeddings), "settings": with_steps(settings or {}, steps),
     }  # fmt: skip
     request = Request.read(values, section="train")
     [finished] = [e for e in start(request, threads=threads, fresh=fresh) if isinstance(e, Finished)]

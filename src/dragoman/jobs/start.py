@@ -24,6 +24,7 @@ from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
 from dragoman.jobs import classifying, embedding, plan, texts, translating
 from dragoman.jobs.filling import Filling
+from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
@@ -113,13 +114,17 @@ def begin(
 ) -> Generator[Event | Planned, None, Run]:
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
     saved = open_model(Path(request.start_from)) if request.start_from else None
+    given = open_vectors(Path(request.embeddings)) if request.embeddings else None
     said: list[str] = []
     task = TASKS[request.task].prepare(folder, request, sources, saved, said.append)
     yield from (Notice(sentence) for sentence in said)
 
     minutes = request.minutes or task.usual_minutes()
     work = plan.measure_machine() * 60 * minutes
-    config = task.plan_from(saved_config(saved)) if saved else task.plan_model(request, work)
+    sized = fit_width(request, given.vectors.shape[1]) if given else request
+    config = task.plan_from(saved_config(saved)) if saved else task.plan_model(sized, work)
+    if given:
+        refuse_other_width(config, given, request.embeddings)
     task.plan_use(config, request)
     asked = task.plan_training(config) | request.asked("training")
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
@@ -132,11 +137,12 @@ def begin(
     run = Run(folder, task, training, build_model(config, request.seed), request.seed)
     if saved:
         take_over(run.model, saved.model, Path(request.start_from))
+    vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
     refuse_full_disk(named, disk_needed(run))
-    yield Planned(describe(run, named, timing, time.monotonic() - began))
+    yield Planned(describe(run, named, timing, time.monotonic() - began, vectors))
     run.progress.steps = training.steps
     run.save()  # from here on a kill costs nothing
-    write_toml(folder / "run.toml", record(request, sources, run, timing, minutes))
+    write_toml(folder / "run.toml", record(request, sources, run, timing, minutes, vectors))
     return run
 
 
