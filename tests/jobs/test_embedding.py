@@ -2,6 +2,7 @@
 
 import json
 import random
+from functools import cache
 
 import numpy as np
 import pytest
@@ -47,10 +48,21 @@ def request_for(text, out, name):
     )
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def trained(request, text, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / request.param
-    return request.param, out, list(start(request_for(text, out, request.param), threads=1))
+@pytest.fixture(scope="module")
+def train_once(text, tmp_path_factory):
+    """The run of a name, and what it told; trained when it is first asked for."""
+
+    @cache
+    def train(name):
+        out = tmp_path_factory.mktemp("runs") / name
+        return out, list(start(request_for(text, out, name), threads=1))
+
+    return train
+
+
+@pytest.fixture(params=FAMILIES)
+def trained(request, train_once):
+    return request.param, *train_once(request.param)
 
 
 def test_words_of_one_kind_come_to_be_near_each_other(trained):
@@ -79,14 +91,21 @@ def test_stopped_and_gone_on_with_it_ends_with_the_same_bits(text, trained, tmp_
     assert all(torch.equal(a[key], b[key]) for key in a)
 
 
+def test_a_run_may_start_from_vectors_that_were_learned_before(text, train_once, tmp_path):
+    done, events = train_once("word2vec")
+    settings = {"training": {**FAMILIES["word2vec"]["training"], "steps": 2, "rate": 1e-6}}
+    request = Request(corpora=[str(text)], out=str(tmp_path / "more"), start_from=str(done), settings=settings)
+    again = [e for e in start(request, threads=1) if isinstance(e, Validation)]
+    best = min(e.nats_per_token for e in events if isinstance(e, Validation))
+    assert again[-1].nats_per_token == pytest.approx(best, rel=1e-3)
+
+
 # ── the command ───────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
-def run(text, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "words"
-    list(start(request_for(text, out, "word2vec"), threads=1))
-    return str(out)
+def run(train_once):
+    return str(train_once("word2vec")[0])
 
 
 def told(capsys, *words):

@@ -118,13 +118,18 @@ def refuse_nonsense(
 def refuse_words_of_texts(
     words: "WordVectors | None", model: str, output: Path | None, analogy: Sequence[str] | None
 ) -> None:
-    from dragoman.errors import DataError
+    from dragoman.errors import DataError, UsageError
 
-    if not words and (analogy or (output and output.suffix in (".txt", ".bin"))):
-        asked = "--analogy" if analogy else f"{output}"
+    if words:
+        return
+    if analogy:
         raise DataError(
-            "E-RUN-10",
-            f"{asked} is for vectors of words, and {model} has none; give a word2vec or glove, or leave it out",
+            "E-RUN-10", f"--analogy is about words, and {model} has vectors of texts; give a word2vec or glove"
+        )
+    if output and output.suffix in (".txt", ".bin"):
+        named = output.with_suffix(".npy")
+        raise UsageError(
+            "E-USE-12", f"--output {output} is for vectors of words, and {model} has those of texts; name it {named}"
         )
 
 

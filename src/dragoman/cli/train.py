@@ -112,7 +112,9 @@ def train(
         },
         section="train",
     )  # fmt: skip
-    if task in TEXTS or family == "bag" or is_lone_text(corpora):  # a missing file is said before torch is imported
+    if (
+        task in TEXTS or family in ("bag", "word2vec", "glove") or is_lone_text(corpora)
+    ):  # a missing file is said before torch is imported
         for path in corpora:
             refuse_missing(Path(path))
     else:

@@ -61,9 +61,10 @@ class WordVectors:
         return [self.rows[i] for i in ids]
 
     def explain_unknown(self, text: str, ids: Sequence[int]) -> str:
-        rules = getattr(self.tokenizer, "split", str.split)
-        word = next(word for word, i in zip(rules(clean(text)), ids, strict=True) if i not in self.rows)
-        close = difflib.get_close_matches(word, self.words, n=3, cutoff=0.7)
+        split = getattr(self.tokenizer, "split", str.split)
+        word = next(word for word, i in zip(split(clean(text)), ids, strict=True) if i not in self.rows)
+        alike = [other for other in self.words if abs(len(other) - len(word)) < 3 and other[0] == word[0]]
+        close = difflib.get_close_matches(word, alike, n=3, cutoff=0.7)
         hint = f"did you mean {' or '.join(close)}?" if close else "it was not in the text, or too seldom"
         return f"the word {word!r} is none of the {len(self.words):,} that this model knows; {hint}"
 

@@ -80,6 +80,7 @@ def describe(run: Run, named: Path, timing: Timing, spent: float, vectors: str) 
     validations = -(-t.steps // t.validate_every)
     minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
     epochs = t.steps * t.accumulate / len(run.order)
+    unit = "tokens" if run.optimizer else run.task.counted
     dropout = f", dropout {config.dropout:g}" if hasattr(config, "dropout") else ""
     return [
         *run.task.describe(),
@@ -91,7 +92,7 @@ def describe(run: Run, named: Path, timing: Timing, spent: float, vectors: str) 
         ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
         (
             "steps",
-            f"{t.steps:,} of {t.tokens_per_step:,} tokens: {epochs:.1f} epochs, validated every {t.validate_every:,}",
+            f"{t.steps:,} of {t.tokens_per_step:,} {unit}: {epochs:.1f} epochs, validated every {t.validate_every:,}",
         ),
         ("expected", f"{minutes:.1f} minutes in all, {timing.memory / 2**30:.1f} GiB of memory"),
         ("folder", str(named)),
