@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.decoding.generate import TextWriter as TextWriter
     from dragoman.decoding.translate import Translation as Translation
     from dragoman.decoding.translate import Translator as Translator
+    from dragoman.decoding.words import WordVectors as WordVectors
     from dragoman.jobs.api import train as train
     from dragoman.jobs.open import load as load
 
@@ -37,6 +38,7 @@ PUBLIC = {  # imported when first used: `import dragoman` must not import torch
     "TextWriter": "dragoman.decoding.generate",
     "Translator": "dragoman.decoding.translate",
     "Translation": "dragoman.decoding.translate",
+    "WordVectors": "dragoman.decoding.words",
     "train": "dragoman.jobs.api",
 }
 

@@ -1,4 +1,4 @@
-"""dragoman embed: texts as vectors, and which of them are near to each other."""
+"""dragoman embed: texts or words as vectors, and which of them are near to each other."""
 
 import json as json_module
 from collections.abc import Sequence
@@ -11,6 +11,11 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     import numpy as np
 
+    from dragoman.decoding.embed import Embedder
+    from dragoman.decoding.words import Near, WordVectors
+
+USUAL_NEAR = 5  # words told for an analogy, where nobody said how many
+
 
 def embed(
     model: str,
@@ -18,24 +23,32 @@ def embed(
     input: Path | None = None,
     output: Path | None = None,
     near: int = 0,
+    analogy: Annotated[tuple[str, str, str] | None, Parameter(negative="")] = None,
     encoding: str = "utf-8",
     threads: int | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
-    """Turn each text into a vector of length 1; the dot product of two is their cosine.
+    """Turn texts or words into vectors, and tell which are near to each other.
+
+    A bert gives each text a vector of length 1. word2vec and glove have a vector for each word; a text of several words
+    is the mean of theirs.
 
     Parameters
     ----------
     model
-        A run's folder, a model's, or one of Hugging Face, of the family bert.
+        A run's folder, a model's, or one of Hugging Face, of the family bert, word2vec or glove.
     texts
         What to embed; else the lines of --input, or of standard input.
     input
         A file, one text a line.
     output
-        Write the vectors to this .npy file, a row a text.
+        Write the vectors to this file: .npy (a row a text) or .json; those of words also as word2vec's .txt or .bin,
+        and all words of the model where no text is given.
     near
-        Instead of vectors, print for each text its so many nearest among the others, with their cosines.
+        Instead of vectors, print the nearest with their cosines: of words so many of all that the model knows, with dot
+        products too; of texts so many of the others given.
+    analogy
+        A B C: A is to B as C is to which words?
     encoding
         Of the input file.
     threads
@@ -43,45 +56,107 @@ def embed(
     json
         One JSON object a text.
     """
-    from dragoman.errors import UsageError
     from dragoman.text.reading import read_lines, refuse_missing
 
-    if texts and input:
-        raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
-    if output and output.suffix != ".npy":
-        raise UsageError("E-USE-12", f"--output {output} is written as .npy; name it {output.with_suffix('.npy')}")
-    if near < 0:
-        raise UsageError("E-USE-12", f"--near {near} asks for nothing; give 1 or more")
+    refuse_nonsense(texts, input, output, near, analogy)
     if input:
         refuse_missing(input)
 
     from dragoman.cli.translate import read_input
+    from dragoman.decoding.words import WordVectors
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_embedder
 
     use_threads(threads)
     embedder = load_embedder(model)
+    words = embedder if isinstance(embedder, WordVectors) else None
+    refuse_words_of_texts(words, model, output, analogy)
+    if words and analogy:
+        show_analogy(analogy, words.analogy(*analogy, near or USUAL_NEAR), json)
+        return 0
+    if words and output and not texts and not input:
+        save(output, words.words, words.vectors)
+        return 0
     lines = list(texts) or list(read_lines(input, encoding) if input else chain.from_iterable(read_input([], None)))
-    vectors = embedder.embed(lines)
-    if output:
-        save(output, vectors)
-    if near:
-        show_near(lines, vectors, near, json)
-    elif not output:
-        show(lines, vectors, json)
+    use(embedder, lines, output, near, json)
     return 0
 
 
-def save(path: Path, vectors: "np.ndarray") -> None:
+def use(embedder: "Embedder | WordVectors", lines: Sequence[str], output: Path | None, near: int, json: bool) -> None:
+    from dragoman.decoding.words import WordVectors
+
+    vectors = embedder.embed(lines)
+    if output:
+        save(output, lines, vectors)
+    if near and isinstance(embedder, WordVectors):
+        for line, found in zip(lines, embedder.near(lines, near), strict=True):
+            show_words(line, found, json)
+    elif near:
+        show_near(lines, vectors, near, json)
+    elif not output:
+        show(lines, vectors, json)
+
+
+def refuse_nonsense(
+    texts: Sequence[str], input: Path | None, output: Path | None, near: int, analogy: Sequence[str] | None
+) -> None:
+    from dragoman.errors import UsageError
+
+    if texts and input:
+        raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
+    if output and output.suffix not in (".npy", ".json", ".txt", ".bin"):
+        raise UsageError(
+            "E-USE-12",
+            f"--output {output} is written as .npy, .json, .txt or .bin; name it {output.with_suffix('.npy')}",
+        )
+    if near < 0:
+        raise UsageError("E-USE-12", f"--near {near} asks for nothing; give 1 or more")
+    if analogy and (texts or input or output):
+        raise UsageError("E-USE-12", "--analogy names its three words itself; leave out other texts and --output")
+
+
+def refuse_words_of_texts(
+    words: "WordVectors | None", model: str, output: Path | None, analogy: Sequence[str] | None
+) -> None:
+    from dragoman.errors import DataError, UsageError
+
+    if words:
+        return
+    if analogy:
+        raise DataError(
+            "E-RUN-10", f"--analogy is about words, and {model} has vectors of texts; give a word2vec or glove"
+        )
+    if output and output.suffix in (".txt", ".bin"):
+        named = output.with_suffix(".npy")
+        raise UsageError(
+            "E-USE-12", f"--output {output} is for vectors of words, and {model} has those of texts; name it {named}"
+        )
+
+
+def save(path: Path, names: Sequence[str], vectors: "np.ndarray") -> None:
     import io
 
     import numpy as np
 
     from dragoman.runs.files import write_file
+    from dragoman.text.vectors import to_binary, to_json, to_text
 
-    whole = io.BytesIO()
-    np.save(whole, vectors)
-    write_file(path, whole.getvalue())
+    match path.suffix:
+        case ".npy":
+            whole = io.BytesIO()
+            np.save(whole, vectors)
+            write_file(path, whole.getvalue())
+        case ".json":
+            write_file(path, to_json(names, vectors))
+        case ".txt":
+            write_file(path, to_text(one_word_each(names), vectors))
+        case _:
+            write_file(path, to_binary(one_word_each(names), vectors))
+
+
+def one_word_each(names: Sequence[str]) -> list[str]:
+    """These formats end a word at a space."""
+    return ["_".join(name.split()) for name in names]
 
 
 def show(lines: Sequence[str], vectors: "np.ndarray", json: bool) -> None:
@@ -101,3 +176,19 @@ def show_near(lines: Sequence[str], vectors: "np.ndarray", near: int, json: bool
         print(line)
         for other, cosine in others:
             print(f"  {cosine:6.3f}  {lines[other]}")
+
+
+def show_analogy(words: Sequence[str], found: "Sequence[Near]", json: bool) -> None:
+    first, second, third = words
+    show_words(f"{first} is to {second} as {third} is to", found, json)
+
+
+def show_words(text: str, found: "Sequence[Near]", json: bool) -> None:
+    if json:
+        near = [{"word": one.word, "cosine": round(one.cosine, 6), "dot": round(one.dot, 6)} for one in found]
+        print(json_module.dumps({"text": text, "near": near}, ensure_ascii=False))
+        return
+    print(text)
+    print("  cosine  dot product  word")
+    for one in found:
+        print(f"  {one.cosine:6.3f}  {one.dot:11.3f}  {one.word}")

@@ -34,6 +34,7 @@ def score(
 
     A language model is given one TEXT, and its perplexity is told: exp of the mean of −log p(token | all before it).
     A classifier is given lines of label<TAB>text: accuracy with Wilson's 95 % interval, F1, which labels it mixed up.
+    Vectors of words are given what people judged: word<TAB>word<TAB>score, or analogies of four words a line.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def score(
         A run's folder, a model's, or one of Hugging Face.
     corpora
         SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx; or a TEXT for a language model; or files of
-        label<TAB>text for a classifier.
+        label<TAB>text for a classifier; or tests of words, such as WordSim-353 and questions-words.txt.
     hypotheses
         Score this file's lines instead of translating; the model is not opened then.
     beam
@@ -65,10 +66,15 @@ def score(
     from dragoman.evaluation import scores
     from dragoman.text.corpus import check_alignment, find_corpus, is_lone_text
 
-    if not hypotheses and is_classifier(Path(model)):
+    task = "" if hypotheses else task_of(Path(model))
+    if task == "classify":
         return score_labels(model, corpora, encoding, threads, json, plot)
     if plot:
         raise UsageError("E-CLS-06", f"--plot draws the labels of a classifier, and {model} is none; leave it out")
+    if task == "embed":
+        from dragoman.cli.score_words import score_words
+
+        return score_words(model, corpora, encoding, threads, json)
     if is_lone_text(corpora) and not hypotheses:
         return score_text(model, Path(corpora[0]), encoding, threads, json)
     check_alignment(find_corpus(corpora, encoding=encoding))  # mistakes are said before torch is imported
@@ -115,16 +121,14 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
     return 0
 
 
-def is_classifier(model: Path) -> bool:
+def task_of(model: Path) -> str:
     """Told from its settings, before torch is imported; what is no model at all is said when it is opened."""
     for folder in (model / "model", model / "model.old", model):
         try:
-            return (
-                json_module.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]["task"] == "classify"
-            )
+            return str(json_module.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]["task"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return False
+    return ""
 
 
 def score_labels(

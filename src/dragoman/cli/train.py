@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 WORDS = Parameter(negative="")
-TEXTS = ("write", "fill", "restore", "classify")  # tasks whose files do not come in pairs
+TEXTS = ("write", "fill", "restore", "embed", "classify")  # tasks whose files do not come in pairs
 
 
 def train(
@@ -23,6 +23,7 @@ def train(
     config: Path | None = None,
     set: Annotated[list[str] | None, Parameter(negative="")] = None,
     start_from: Annotated[str, Parameter(name="--from")] = "",
+    embeddings: str = "",
     out: str = "",
     minutes: float | None = None,
     epochs: float | None = None,
@@ -53,7 +54,7 @@ def train(
     family
         Which kind of model: transformer (usual for pairs) or rnn (usual for a text). An rnn's model.cell is rnn, gru or
         lstm; its model.attention none, additive, dot, bilinear, low-rank or scaled. To classify: bag, rnn or bert, with
-        model.pooling.
+        model.pooling. For vectors of words: word2vec, whose model.kind is skip-gram or cbow, or glove.
     preset
         A fixed size: tiny, small, or base (the paper's). Else the size is chosen from the corpus and the time.
     config
@@ -62,6 +63,9 @@ def train(
         One setting, as section.key=value; may be repeated.
     start_from
         Start from this model's weights and tokenizer (fine-tuning).
+    embeddings
+        Begin with these vectors of words, wherever a token is a whole word: a file that word2vec, GloVe or gensim wrote
+        as text or binary, or a run of the family word2vec or glove.
     out
         The run's folder; else runs/<corpus>-<family>-<preset>.
     minutes
@@ -103,12 +107,14 @@ def train(
         {
             "corpora": list(corpora), "valid": valid or [], "out": out,
             "task": task, "family": family, "preset": preset, "source": source_language, "target": target_language,
-            "encoding": encoding, "start_from": start_from, "minutes": minutes, "epochs": epochs,
-            "seed": seed, "settings": settings,
+            "encoding": encoding, "start_from": start_from, "embeddings": embeddings, "minutes": minutes,
+            "epochs": epochs, "seed": seed, "settings": settings,
         },
         section="train",
     )  # fmt: skip
-    if task in TEXTS or family == "bag" or is_lone_text(corpora):  # a missing file is said before torch is imported
+    if (
+        task in TEXTS or family in ("bag", "word2vec", "glove") or is_lone_text(corpora)
+    ):  # a missing file is said before torch is imported
         for path in corpora:
             refuse_missing(Path(path))
     else:

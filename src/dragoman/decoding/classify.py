@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.decoding.embed import batches_of
+from dragoman.modules.activations import softmax
 from dragoman.text.batches import make_reading
 from dragoman.text.labels import clean_text, encode_texts
 from dragoman.text.tokenizer import Tokenizers
@@ -61,7 +62,7 @@ class Classifier:
     @torch.inference_mode()
     def read(self, parts: list[list[int]]) -> Float[Tensor, "N C"]:
         reading = make_reading(parts, self.tokenizer.special)
-        return self.model(reading.tokens, reading.real).softmax(dim=-1)
+        return softmax(self.model(reading.tokens, reading.real))
 
     def name(self, probabilities: list[float]) -> Classified:
         best = max(range(len(probabilities)), key=probabilities.__getitem__)

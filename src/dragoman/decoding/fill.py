@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from dragoman.errors import DataError, UsageError
+from dragoman.modules.activations import softmax
 from dragoman.text.batches import make_reading
 from dragoman.text.reading import clean
 from dragoman.text.tokenizer import Tokenizers
@@ -32,7 +33,7 @@ class Filler:
         asked = reading.tokens == self.tokenizer.special.mask
         logits = self.model.scores(self.model.states(reading.tokens, reading.real, asked))
         logits[:, self.tokenizer.special.never_written()] = -torch.inf
-        found = logits.softmax(dim=-1).topk(min(top, logits.shape[-1]))
+        found = softmax(logits).topk(min(top, logits.shape[-1]))
         best = found.indices[:, 0].tolist()
         return [
             [

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.decoding.sample import SampleConfig, keep_likely
 from dragoman.errors import DataError
+from dragoman.modules.activations import softmax
 from dragoman.text.stream import encode_text
 from dragoman.text.tokenizer import Tokenizers
 
@@ -85,7 +86,7 @@ class TextWriter:
             scores = against_repetition(logits[:, -1], text, config.repetition)
             scores[:, never] = -torch.inf
             scores -= scores.amax(dim=-1, keepdim=True)  # the best stays, however low the temperature
-            likely = keep_likely(scores / config.temperature, config).softmax(dim=-1)
+            likely = softmax(keep_likely(scores / config.temperature, config))
             newest = [int(torch.multinomial(likely, 1, generator=luck))]
             text += newest
             yield newest[0]

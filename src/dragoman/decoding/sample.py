@@ -10,6 +10,7 @@ from torch import Tensor
 from dragoman.config import Settings
 from dragoman.decoding.beam import Hypothesis, allowed
 from dragoman.models.state import State, Writer, select_rows
+from dragoman.modules.activations import softmax
 from dragoman.text.special import SpecialIds
 
 
@@ -67,7 +68,7 @@ def keep_likely(log_p: Float[Tensor, "N V"], config: SampleConfig) -> Float[Tens
         least = log_p.topk(min(config.top_k, log_p.shape[-1])).values[:, -1:]
         log_p = log_p.masked_fill(log_p < least, -torch.inf)
     if config.top_p < 1:
-        ordered, places = log_p.softmax(dim=-1).sort(descending=True)
+        ordered, places = softmax(log_p).sort(descending=True)
         before = ordered.cumsum(dim=-1) - ordered  # probability of all that are likelier
         log_p = log_p.masked_fill((before >= config.top_p).gather(1, places.argsort(dim=-1)), -torch.inf)
     return log_p

@@ -19,16 +19,12 @@ from torch import Tensor
 from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
 from dragoman.interop.tables import Table
+from dragoman.modules.activations import named_by_huggingface
 from dragoman.runs.files import MANIFEST
 from dragoman.text.tokenizer import Tokenizers, one_line
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "relu": "relu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-}  # ours for theirs
+ACTIVATIONS = named_by_huggingface("gelu", "relu", "gelu-tanh")  # ours for theirs
 Notice = Callable[[str], None]
 Kind = TypeVar("Kind", bound=Settings)
 

@@ -9,10 +9,11 @@ from dragoman.interop.huggingface import ACTIVATIONS, Folder, Foreign, read_json
 from dragoman.interop.tables import SameAs, Table, Unused, flat
 from dragoman.interop.tokens import pieces_by_list
 from dragoman.models.marian import MarianConfig
+from dragoman.modules.activations import named_by_huggingface
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers
 
-CURVES = {"swish": "silu", "silu": "silu", **ACTIVATIONS}
+CURVES = named_by_huggingface("silu") | ACTIVATIONS
 PROJECTIONS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
 
 

@@ -17,6 +17,7 @@ def train(
     family: str = "",
     preset: str = "",
     start_from: str | Path = "",
+    embeddings: str | Path = "",
     minutes: float | None = None,
     epochs: float | None = None,
     steps: int | None = None,
@@ -34,7 +35,7 @@ def train(
     values = {
         "corpora": [str(path) for path in corpora], "valid": [str(path) for path in several], "out": str(out),
         "task": task, "family": family, "epochs": epochs, "preset": preset, "minutes": minutes, "seed": seed,
-        "start_from": str(start_from), "settings": with_steps(settings or {}, steps),
+        "start_from": str(start_from), "embeddings": str(embeddings), "settings": with_steps(settings or {}, steps),
     }  # fmt: skip
     request = Request.read(values, section="train")
     [finished] = [e for e in start(request, threads=threads, fresh=fresh) if isinstance(e, Finished)]

@@ -10,12 +10,14 @@ from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
 from dragoman.decoding.sample import SampleConfig
 from dragoman.decoding.translate import Translator
+from dragoman.decoding.words import WordVectors
 from dragoman.errors import DataError
 from dragoman.interop.huggingface import is_huggingface
 from dragoman.interop.importing import import_folder
 from dragoman.runs.model import SavedModel, open_model
 
-Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier)
+Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier, WordVectors)
+Learned = Translator | TextWriter | Filler | Classifier | Embedder | WordVectors
 COMMANDS = {  # task -> command
     "translate": "translate",
     "write": "generate",
@@ -25,7 +27,7 @@ COMMANDS = {  # task -> command
 }
 
 
-def load(path: str | Path) -> Translator | TextWriter | Filler | Classifier | Embedder:
+def load(path: str | Path) -> Learned:
     return as_learned(open_any(Path(path)))
 
 
@@ -36,7 +38,7 @@ def open_any(path: Path) -> SavedModel:
     return open_model(path)
 
 
-def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler | Classifier | Embedder:
+def as_learned(saved: SavedModel) -> Learned:
     match saved.task:
         case "write":
             sampling = SampleConfig.read(saved.about.get("sampling", {}), section="sampling")
@@ -44,7 +46,7 @@ def as_learned(saved: SavedModel) -> Translator | TextWriter | Filler | Classifi
         case "fill":
             return Filler(saved.model, saved.tokenizers)
         case "embed":
-            return Embedder(saved.model, saved.tokenizers)
+            return embedder_of(saved)
         case "classify":
             return Classifier(saved.model, saved.tokenizers)
         case _:
@@ -63,12 +65,17 @@ def load_as(kind: type[Wanted], path: str | Path) -> Wanted:
     return found
 
 
-def load_embedder(path: str | Path) -> Embedder:
+def load_embedder(path: str | Path) -> Embedder | WordVectors:
     saved = open_any(Path(path))
-    if not hasattr(saved.model, "reader"):
+    if not (hasattr(saved.model, "reader") or hasattr(saved.model, "vectors")):
         raise DataError(
             "E-RUN-10",
             f"{path} holds a model that learned to {saved.task}, and has no vectors for texts; give one of the family "
-            "bert",
+            "bert, word2vec or glove",
         )
-    return Embedder(saved.model, saved.tokenizers)
+    return embedder_of(saved)
+
+
+def embedder_of(saved: SavedModel) -> Embedder | WordVectors:
+    kind = Embedder if hasattr(saved.model, "reader") else WordVectors
+    return kind(saved.model, saved.tokenizers)

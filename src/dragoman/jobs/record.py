@@ -22,8 +22,11 @@ class Timing(NamedTuple):
     memory: int  # bytes, at most
 
 
-def record(request: Request, sources: Sources, run: Run, timing: Timing, minutes: float) -> dict[str, dict[str, Any]]:
-    """All that run.toml holds: what was asked, what was chosen, from which files, on which machine."""
+def record(
+    request: Request, sources: Sources, run: Run, timing: Timing, minutes: float, vectors: str
+) -> dict[str, dict[str, Any]]:
+    """All that run.toml holds: what was asked, what was chosen, from which files, on which machine. `vectors` says with
+    which it began, where they were given."""
     files = {
         str(number): {
             "path": str(path.resolve()),
@@ -45,7 +48,7 @@ def record(request: Request, sources: Sources, run: Run, timing: Timing, minutes
             "family": task_and_family_of(config)[1],
         },
         "asked": request.with_whole_paths().model_dump(),
-        "plan": {"minutes": minutes, **run.task.record()},
+        "plan": {"minutes": minutes, **({"vectors": vectors} if vectors else {}), **run.task.record()},
         "timing": timing._asdict(),
         "data": DataConfig.read(request.asked("data"), section="data").model_dump(),
         "tokenizer": run.task.tokenizer_settings,
@@ -68,7 +71,7 @@ def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None
             )
 
 
-def describe(run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[str, str]]:
+def describe(run: Run, named: Path, timing: Timing, spent: float, vectors: str) -> list[tuple[str, str]]:
     """The plan in the words of a person who made it."""
     t = run.training
     config: Any = run.model.config
@@ -77,16 +80,19 @@ def describe(run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[
     validations = -(-t.steps // t.validate_every)
     minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
     epochs = t.steps * t.accumulate / len(run.order)
+    unit = "tokens" if run.optimizer else run.task.counted
+    dropout = f", dropout {config.dropout:g}" if hasattr(config, "dropout") else ""
     return [
         *run.task.describe(),
+        *([("vectors", vectors)] if vectors else []),
         (
             "model",
-            f"{family}, {config.shape()}: {size / 1e6:.1f} M parameters, dropout {config.dropout:g}",
+            f"{family}, {config.shape()}: {size / 1e6:.1f} M parameters{dropout}",
         ),
         ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
         (
             "steps",
-            f"{t.steps:,} of {t.tokens_per_step:,} tokens: {epochs:.1f} epochs, validated every {t.validate_every:,}",
+            f"{t.steps:,} of {t.tokens_per_step:,} {unit}: {epochs:.1f} epochs, validated every {t.validate_every:,}",
         ),
         ("expected", f"{minutes:.1f} minutes in all, {timing.memory / 2**30:.1f} GiB of memory"),
         ("folder", str(named)),

@@ -27,6 +27,7 @@ class Request(Settings):
     target: str = Field("", description="the target's language")
     encoding: str = Field("utf-8", description="of the text files")
     start_from: str = Field("", description="a model whose weights and tokenizer to start from")
+    embeddings: str = Field("", description="vectors of words, for the tokens that are words to begin with")
     minutes: float | None = Field(None, gt=0, allow_inf_nan=False, description="the whole time this command may take")
     epochs: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="how often to see all of the corpus, whatever time it takes"
@@ -49,6 +50,7 @@ class Request(Settings):
             "corpora": [str(Path(path).resolve()) for path in self.corpora],
             "valid": [str(Path(path).resolve()) for path in self.valid],
             "start_from": str(Path(self.start_from).resolve()) if self.start_from else "",
+            "embeddings": str(Path(self.embeddings).resolve()) if self.embeddings else "",
         }
         return self.model_copy(update=whole)
 
@@ -65,6 +67,10 @@ class Request(Settings):
         ]  # fmt: skip
         if self.epochs and len(given) > 1:
             raise UsageError("E-USE-13", f"{' and '.join(given)} were given, and each is a budget; give one of them")
+        if self.start_from and self.embeddings:
+            raise UsageError(
+                "E-USE-10", f"the first vectors come from {self.start_from}; leave out --embeddings {self.embeddings}"
+            )
         if self.start_from and (self.preset or self.asked("model") or self.asked("tokenizer")):
             raise UsageError(
                 "E-USE-10",

@@ -22,8 +22,9 @@ import torch
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
-from dragoman.jobs import classifying, plan, texts, translating
+from dragoman.jobs import classifying, embedding, plan, texts, translating
 from dragoman.jobs.filling import Filling
+from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
@@ -41,7 +42,6 @@ from dragoman.runs.model import SavedModel, open_model, take_over, task_and_fami
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.corpus import is_lone_text
 from dragoman.text.tokenizer import TokenizerConfig
-from dragoman.training.loop import train as train_steps
 from dragoman.training.settings import TrainingConfig
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
@@ -114,13 +114,17 @@ def begin(
 ) -> Generator[Event | Planned, None, Run]:
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
     saved = open_model(Path(request.start_from)) if request.start_from else None
+    given = open_vectors(Path(request.embeddings)) if request.embeddings else None
     said: list[str] = []
     task = TASKS[request.task].prepare(folder, request, sources, saved, said.append)
     yield from (Notice(sentence) for sentence in said)
 
     minutes = request.minutes or task.usual_minutes()
     work = plan.measure_machine() * 60 * minutes
-    config = task.plan_from(saved_config(saved)) if saved else task.plan_model(request, work)
+    sized = fit_width(request, given.vectors.shape[1]) if given else request
+    config = task.plan_from(saved_config(saved)) if saved else task.plan_model(sized, work)
+    if given:
+        refuse_other_width(config, given, request.embeddings)
     task.plan_use(config, request)
     asked = task.plan_training(config) | request.asked("training")
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
@@ -133,11 +137,12 @@ def begin(
     run = Run(folder, task, training, build_model(config, request.seed), request.seed)
     if saved:
         take_over(run.model, saved.model, Path(request.start_from))
+    vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
     refuse_full_disk(named, disk_needed(run))
-    yield Planned(describe(run, named, timing, time.monotonic() - began))
+    yield Planned(describe(run, named, timing, time.monotonic() - began, vectors))
     run.progress.steps = training.steps
     run.save()  # from here on a kill costs nothing
-    write_toml(folder / "run.toml", record(request, sources, run, timing, minutes))
+    write_toml(folder / "run.toml", record(request, sources, run, timing, minutes, vectors))
     return run
 
 
@@ -170,7 +175,7 @@ def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], 
     """Train a throw-away copy for a moment, and validate it once: the outcome of the real one is not touched."""
     training = plan.plan_training(config, asked, 1000, 1, fine_tuning=False)
     run = Run(folder, task, training, build_model(config, seed), seed)
-    steps = train_steps(run.model, run.batches(0), run.objective, run.optimizer, rate=lambda _: 1e-6)
+    steps = run.steps(lambda _: 1e-6)
     list(islice(steps, 4))  # the first steps allocate
     times, start = [time.monotonic()], time.monotonic()
     while times[-1] - start < seconds or len(times) < 3:
@@ -197,9 +202,9 @@ def saved_config(saved: SavedModel) -> Any:
 
 
 def disk_needed(run: Run) -> int:
-    """Checkpoints hold weights and up to two numbers more for each; and there is the model."""
+    """Checkpoints hold weights and up to two numbers more for each, one without an optimizer; and there is the model."""
     size = 4 * sum(parameter.numel() for parameter in run.model.parameters())
-    return 3 * size * (run.training.average + 2) + 2 * size
+    return (3 if run.optimizer else 2) * size * (run.training.average + 2) + 2 * size
 
 
 # ── a known run ───────────────────────────────────────────────────────────────────────────
@@ -269,6 +274,7 @@ TASKS = {
     "write": Job(texts.find, Writing.prepare, Writing.reopen, ("tokenizer", "training")),
     "fill": Job(texts.find, Filling.prepare, Filling.reopen, ("tokenizer", "training")),
     "restore": Job(texts.find, Restoring.prepare, Restoring.reopen, ("tokenizer", "training", "search")),
+    "embed": Job(embedding.find, embedding.prepare, embedding.reopen, ("tokenizer", "training")),
     "classify": Job(
         classifying.find,
         classifying.Classifying.prepare,
@@ -315,15 +321,20 @@ def told_task(family: str, lone: bool) -> str:
 
 
 def only_task(family: str) -> str:
-    tasks = [task for task in TASKS if family in FAMILIES[task]]
+    tasks = [task for task in TASKS if family in FAMILIES[task] and FAMILIES[task][family].trained]
     return tasks[0] if len(tasks) == 1 else ""
 
 
 def refuse_unknown_settings(request: Request, task: str) -> None:
     """Before any work: a wrong name must not be found after minutes of preparing."""
     family = find_family(task, request.family)
-    if task not in TASKS:
-        raise UsageError("E-USE-08", f"no model is trained to {task} by itself; {nearest(task, list(TASKS))}")
+    if not family.trained:
+        others = [name for name, other in FAMILIES[task].items() if other.trained]
+        raise UsageError(
+            "E-USE-08",
+            f"a {request.family} is not trained to {task} by itself; leave out --task, or choose --family "
+            f"{' or '.join(others)}",
+        )
     settings_without_data(family, request.asked("model"))
     for section, settings in SECTIONS.items():
         settings.read(request.asked(section), section=section)

@@ -20,12 +20,11 @@ from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.model import SavedModel
 from dragoman.text.corpus import plain_name
 from dragoman.text.index import Ids
-from dragoman.text.reading import read_lines, refuse_encoding, refuse_missing
+from dragoman.text.reading import clean, read_lines, refuse_encoding, refuse_missing
 from dragoman.text.special import SpecialIds
 from dragoman.text.stream import TextStream, write_stream
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, open_tokenizers
 
-VALID = 0.1  # of the text, its end, held back where no validation text is given
 LEARNED_FROM = 20_000_000  # characters that a tokenizer is learned from, at most
 
 Kind = TypeVar("Kind", bound="TextTask")
@@ -60,8 +59,10 @@ def find(request: Request) -> Texts:
 class TextData:
     """A text as ids, with the tokenizer that made them."""
 
+    folder: Path  # of these data, in the run's
     tokenizers: Tokenizers
     settings: dict[str, Any]  # of the tokenizer, as chosen; empty where it came with a model
+    whole: Ids
     train: Ids
     valid: Ids
     letters: float  # characters in a token, on the mean
@@ -76,32 +77,35 @@ class TextData:
         saved: SavedModel | None,
         notice: Notice,
         settings: dict[str, Any],
+        held_back: float,
     ) -> "TextData":
-        """`settings` are what the task wants of the tokenizer. Empty lines are left out where white space is."""
+        """`settings` are what the task wants of the tokenizer. Where white space is not kept, lines are cleaned and
+        empty ones left out. The last part of the text, `held_back`, validates where there is no other text for that."""
         characters = sum(len(line) + 1 for line in texts.lines(texts.train))
         chosen = plan.plan_text_tokenizer(characters, {**settings, **request.asked("tokenizer")})
-        kept = characters if texts.valid else round((1 - VALID) * characters)
-        tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, beginning(texts, kept))
+        kept = characters if texts.valid else round((1 - held_back) * characters)
+        tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, beginning(texts, kept, chosen))
         write_folder(folder / "tokenizer", tokenizers.save)
         parts = {"train": texts.train, **({"valid": texts.valid} if texts.valid else {})}
         for part, paths in parts.items():
-            lines = (line for line in texts.lines(paths) if chosen.keep_spaces or line.strip())
+            raw = texts.lines(paths)
+            lines = raw if chosen.keep_spaces else (line for line in map(clean, raw) if line)
             stream = write_stream(folder / "data" / part, lines, tokenizers.target)
             unknown = stream.about["unknown"] / max(1, len(stream))
             if unknown > 0.01:
                 notice(f"{unknown:.1%} of the tokens of {texts.name} are unknown to the tokenizer")
-        return cls.open(folder, tokenizers, {} if saved else chosen.model_dump())
+        return cls.open(folder, tokenizers, {} if saved else chosen.model_dump(), held_back)
 
     @classmethod
-    def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> "TextData":
+    def reopen(cls, folder: Path, recorded: Mapping[str, Any], held_back: float) -> "TextData":
         check_folder(folder / "tokenizer")
-        return cls.open(folder, open_tokenizers(folder / "tokenizer"), recorded["tokenizer"])
+        return cls.open(folder, open_tokenizers(folder / "tokenizer"), recorded["tokenizer"], held_back)
 
     @classmethod
-    def open(cls, folder: Path, tokenizers: Tokenizers, settings: dict[str, Any]) -> "TextData":
+    def open(cls, folder: Path, tokenizers: Tokenizers, settings: dict[str, Any], held_back: float) -> "TextData":
         stream = TextStream(folder / "data" / "train")
         split_off = not (folder / "data" / "valid").exists()
-        cut = round((1 - VALID) * len(stream)) if split_off else len(stream)
+        cut = round((1 - held_back) * len(stream)) if split_off else len(stream)
         valid = stream.ids[cut:] if split_off else TextStream(folder / "data" / "valid").ids
         if cut < 2 or len(valid) < 2:
             raise DataError(
@@ -110,7 +114,7 @@ class TextData:
                 "least; give a longer text, or another to --valid",
             )
         letters = stream.about["characters"] / len(stream)
-        return cls(tokenizers, settings, stream.ids[:cut], valid, letters, split_off)
+        return cls(folder / "data", tokenizers, settings, stream.ids, stream.ids[:cut], valid, letters, split_off)
 
 
 @dataclass
@@ -123,18 +127,23 @@ class TextTask:
     counted: ClassVar[str] = "tokens"
     keep_spaces: ClassVar[bool] = False
     special: ClassVar[SpecialIds] = SpecialIds()
+    held_back: ClassVar[float] = 0.1  # of the text, its end, where no validation text is given
     measured: ClassVar[int]  # tokens of the validation text that are read at each validation, at most
 
     @classmethod
     def prepare(
         cls: type[Kind], folder: Path, request: Request, texts: Texts, saved: SavedModel | None, notice: Notice
     ) -> Kind:
-        settings = {"keep_spaces": cls.keep_spaces, "special": cls.special}
-        return cls(TextData.prepare(folder, request, texts, saved, notice, settings))
+        return cls(TextData.prepare(folder, request, texts, saved, notice, cls.tokens_wanted(), cls.held_back))
 
     @classmethod
     def reopen(cls: type[Kind], folder: Path, recorded: Mapping[str, Any]) -> Any:
-        return cls(TextData.reopen(folder, recorded))
+        return cls(TextData.reopen(folder, recorded, cls.held_back))
+
+    @classmethod
+    def tokens_wanted(cls) -> dict[str, Any]:
+        """Settings of the tokenizer, where nobody asked for others."""
+        return {"keep_spaces": cls.keep_spaces, "special": cls.special}
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -183,16 +192,17 @@ class TextTask:
         return {"tokens": len(self.data.train)}
 
 
-def beginning(texts: Texts, characters: int) -> Iterator[str]:
-    """Lines of the first so many characters of the text, an even share of them where they are too many."""
-    stride = -(-characters // LEARNED_FROM)
+def beginning(texts: Texts, characters: int, config: TokenizerConfig) -> Iterator[str]:
+    """Lines of the first so many characters of the text, an even share of them where they are too many; words are only
+    counted, so there are never too many for them."""
+    stride = 1 if config.kind == "words" else -(-characters // LEARNED_FROM)
     read = 0
     for number, line in enumerate(texts.lines(texts.train)):
         if read and read + len(line) > characters:
             return
         read += len(line) + 1
         if number % stride == 0 and line:
-            yield line
+            yield line if config.keep_spaces else clean(line)
 
 
 def learn_tokenizer(config: TokenizerConfig, lines: Iterator[str]) -> Tokenizers:
@@ -203,5 +213,6 @@ def learn_tokenizer(config: TokenizerConfig, lines: Iterator[str]) -> Tokenizers
         config.special,
         split_digits=config.split_digits,
         keep_spaces=config.keep_spaces,
+        words=config.words(),
     )
     return Tokenizers(one, one)

@@ -5,7 +5,7 @@ whole checkpoint is loaded, and batch, dropout and rate of every later step are 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from dragoman.runs.model import load_weights, save_model, weights_of
 from dragoman.runs.record import Log
 from dragoman.training.loop import Step, seed_of, train
 from dragoman.training.optimizers import make_optimizer
+from dragoman.training.rows import LearnsByRows, train_rows
 from dragoman.training.schedules import share_of_peak
 from dragoman.training.settings import TrainingConfig
 
@@ -104,13 +105,25 @@ class Run:
 
     def __post_init__(self) -> None:
         t = self.training
-        self.optimizer = make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
         self.order = self.task.order(t, self.seed)
         self.objective = self.task.objective(t)
+        by_rows = isinstance(self.objective, LearnsByRows)
+        self.optimizer = None if by_rows else make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
 
     def rate(self, step: int) -> float:
         t = self.training
         return t.rate * share_of_peak(t.schedule, step, t.warmup, t.steps)
+
+    def steps(self, rate: Callable[[int], float]) -> Iterator[Step]:
+        """The steps to come, without end; `rate` is that of step n."""
+        objective: Any = self.objective
+        batches, first = self.batches(self.progress.step), self.progress.step + 1
+        if self.optimizer is None:
+            return train_rows(self.model, batches, objective, rate=rate, first=first)
+        return train(
+            self.model, batches, objective, self.optimizer,
+            rate=rate, clip=self.training.clip, seed=self.seed, first=first,
+        )  # fmt: skip
 
     def batches(self, after: int) -> Iterator[list[Any]]:
         """The micro-batches of step `after` + 1, + 2 …; the place in the corpus follows from the step alone."""
@@ -154,10 +167,7 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
     log = Log(run.folder / "log.jsonl", after_step=progress.step)
     clock = Clock(progress.seconds)
     refused = 0
-    steps = train(
-        run.model, run.batches(progress.step), run.objective, run.optimizer,
-        rate=run.rate, clip=t.clip, seed=run.seed, first=progress.step + 1,
-    )  # fmt: skip
+    steps = run.steps(run.rate)
     while progress.step < t.steps and not progress.stopped:
         step = next(steps)
         progress.step, progress.seconds = step.number, clock.seconds()

@@ -18,6 +18,7 @@ from dragoman.models import (
     rnn_writer,
     t5,
     transformer,
+    word_vectors,
 )
 
 
@@ -26,6 +27,7 @@ class Family(NamedTuple):
     model: type[nn.Module]
     presets: dict[str, dict[str, Any]]
     one_table: bool = False  # of vectors, for all that is read and written: source and target share their tokens
+    trained: bool = True  # else it is made from another, or comes from elsewhere
 
 
 T5 = Family(t5.T5Config, t5.T5, t5.PRESETS, one_table=True)
@@ -41,7 +43,11 @@ FAMILIES: dict[str, dict[str, Family]] = {
         "rnn": Family(rnn_writer.RnnWriterConfig, rnn_writer.RnnWriter, rnn_writer.PRESETS),
     },
     "fill": {"bert": Family(bert.BertConfig, bert.Bert, bert.PRESETS)},
-    "embed": {"bert": Family(bert.BertVectorsConfig, bert.BertVectors, bert.PRESETS)},
+    "embed": {
+        "word2vec": Family(word_vectors.Word2VecConfig, word_vectors.Word2Vec, word_vectors.PRESETS),
+        "glove": Family(word_vectors.GloveConfig, word_vectors.Glove, word_vectors.PRESETS),
+        "bert": Family(bert.BertVectorsConfig, bert.BertVectors, bert.PRESETS, trained=False),
+    },
     "restore": {"t5": T5},
     "classify": {
         "bag": Family(bag.BagConfig, bag.Bag, bag.PRESETS),
@@ -52,6 +58,7 @@ FAMILIES: dict[str, dict[str, Family]] = {
 
 USUAL = {  # the family, where nobody said
     "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "rnn",
+    "embed": "word2vec",
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.config import Settings
+from dragoman.modules.activations import activation
 from dragoman.modules.dropout import Dropout, WordDropout
 from dragoman.modules.embeddings import TokenEmbedding
 from dragoman.modules.pooling import make_pool
@@ -51,7 +52,9 @@ class Bag(nn.Module):
         self.embedding = TokenEmbedding(c.vocabulary, c.width, scaled=False)
         self.pool = make_pool(c.pooling, c.width)
         self.word_dropout, self.dropout = WordDropout(c.word_dropout), Dropout(c.dropout)
-        layer = nn.Sequential(nn.Linear(c.width, c.hidden), nn.Tanh(), self.dropout) if c.hidden else nn.Identity()
+        layer = (
+            nn.Sequential(nn.Linear(c.width, c.hidden), activation("tanh"), self.dropout) if c.hidden else nn.Identity()
+        )
         self.hidden, self.to_classes = layer, nn.Linear(c.hidden or c.width, len(c.classes))
 
     def forward(self, tokens: Int[Tensor, "B T"], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B C"]:

@@ -15,8 +15,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.config import Settings
+from dragoman.modules.activations import activation
 from dragoman.modules.attention import multi_head_attention
-from dragoman.modules.block import ACTIVATIONS, Block, Stack, feedforward
+from dragoman.modules.block import Block, Stack, feedforward
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.masks import hide_padding
@@ -73,7 +74,7 @@ class BertReader(nn.Module):
         blocks = (
             Block(
                 self_attention=multi_head_attention(c.width, c.heads, dropout=c.attention_dropout),
-                feedforward=feedforward(c.width, c.hidden, ACTIVATIONS[c.activation]()),
+                feedforward=feedforward(c.width, c.hidden, activation(c.activation)),
                 norm=norm,
                 norm_first=c.norm_first,
                 dropout=c.dropout,
@@ -100,7 +101,7 @@ class Bert(nn.Module):
         self.config = c = config
         self.reader = BertReader(c)
         norm = nn.LayerNorm(c.width, eps=c.epsilon)
-        self.transform = nn.Sequential(nn.Linear(c.width, c.width), ACTIVATIONS[c.activation](), norm)
+        self.transform = nn.Sequential(nn.Linear(c.width, c.width), activation(c.activation), norm)
         self.scores = TokenScores(c.vocabulary, c.width, self.reader.embedding, bias=True)
 
     def forward(

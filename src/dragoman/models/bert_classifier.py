@@ -7,13 +7,13 @@ Two texts are read as one, [CLS] a [SEP] b [SEP]; what stands behind the first [
 
 from typing import Literal
 
-import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.models.bert import PRESETS as PRESETS
 from dragoman.models.bert import BertConfig, BertReader
+from dragoman.modules.activations import tanh
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.pooling import mean_pool
 
@@ -48,7 +48,7 @@ class BertClassifier(nn.Module):
         """A score for every class. Without `segments`, the tokens themselves say where the second one begins."""
         states = self.reader(tokens, real, self.segments(tokens) if segments is None else segments)
         pooled = states[:, 0] if self.config.pooling == "first" else mean_pool(states, real)
-        return self.to_classes(self.dropout(torch.tanh(self.pooler(pooled))))
+        return self.to_classes(self.dropout(tanh(self.pooler(pooled))))
 
     def segments(self, tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
         ends = (tokens == self.config.separator).long()

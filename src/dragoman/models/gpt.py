@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from dragoman.config import Settings
 from dragoman.models.writer import TextModel
+from dragoman.modules.activations import activation
 from dragoman.modules.attention import multi_head_attention
-from dragoman.modules.block import ACTIVATIONS, Block, Past, Stack, feedforward, length_of
+from dragoman.modules.block import Block, Past, Stack, feedforward, length_of
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.masks import hide_future
@@ -80,7 +81,7 @@ class Gpt(TextModel):
             (
                 Block(
                     self_attention=multi_head_attention(c.width, c.heads, bias=c.biases, dropout=c.attention_dropout),
-                    feedforward=feedforward(c.width, c.hidden, ACTIVATIONS[c.activation](), bias=c.biases),
+                    feedforward=feedforward(c.width, c.hidden, activation(c.activation), bias=c.biases),
                     norm=norm,
                     norm_first=True,
                     dropout=c.dropout,

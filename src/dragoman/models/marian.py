@@ -13,8 +13,9 @@ from torch import nn
 
 from dragoman.config import Settings
 from dragoman.models.transformer import EncoderDecoder
+from dragoman.modules.activations import activation
 from dragoman.modules.attention import multi_head_attention
-from dragoman.modules.block import ACTIVATIONS, Block, Stack, feedforward
+from dragoman.modules.block import Block, Stack, feedforward
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.positions import SinusoidalPositions, split_sinusoids
@@ -96,7 +97,7 @@ def make_stack(c: MarianConfig, layers: int, heads: int, hidden: int, *, reads_s
         Block(
             self_attention=attention(),
             source_attention=attention() if reads_source else None,
-            feedforward=feedforward(c.width, hidden, ACTIVATIONS[c.activation]()),
+            feedforward=feedforward(c.width, hidden, activation(c.activation)),
             norm=partial(nn.LayerNorm, c.width),
             norm_first=False,
             dropout=c.dropout,

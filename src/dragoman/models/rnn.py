@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Settings
 from dragoman.models.writer import TranslatingModel
+from dragoman.modules.activations import tanh
 from dragoman.modules.attention import (
     Attention,
     Memory,
@@ -138,7 +139,7 @@ class Rnn(TranslatingModel):
 
     def cross(self, bridge: nn.Module, last: Float[Tensor, "B D"]) -> CellState:
         """s<0> = tanh(W [a→<last>; a←<first>]): where the decoder starts from, an LSTM's cell included."""
-        return torch.tanh(bridge(last)).split(self.config.width, dim=-1)
+        return tanh(bridge(last)).split(self.config.width, dim=-1)
 
     def write(self, tokens: Int[Tensor, "B T"], state: RnnState) -> tuple[Float[Tensor, "B T E"], RnnState]:
         y = self.dropout(self.target_embedding(tokens))
@@ -154,7 +155,7 @@ class Rnn(TranslatingModel):
         if self.source_attention is not None:
             context = self.source_attention(states, state.source[0], state.source_mask)
             states = torch.cat([context, states], dim=-1)
-        return self.dropout(torch.tanh(self.to_readout(states)))
+        return self.dropout(tanh(self.to_readout(states)))
 
     def ask_then_step(self, y: Float[Tensor, "B T E"], state: RnnState) -> tuple[Float[Tensor, "B T E"], RnnState]:
         """Bahdanau's decoder; only the readouts, which nothing waits for, are made together."""
@@ -164,7 +165,7 @@ class Rnn(TranslatingModel):
             context = self.source_attention(cells[-1][0][:, None], state.source[0], state.source_mask)[:, 0]
             cells = self.decoder.step(torch.cat([word, context], dim=-1), cells)
             found.append(torch.cat([context, cells[-1][0]], dim=-1))
-        readouts = self.dropout(torch.tanh(self.to_readout(torch.stack(found, dim=1))))
+        readouts = self.dropout(tanh(self.to_readout(torch.stack(found, dim=1))))
         return readouts, state._replace(cells=cells)
 
     def step_and_feed(self, y: Float[Tensor, "B T E"], state: RnnState) -> tuple[Float[Tensor, "B T E"], RnnState]:

@@ -9,13 +9,13 @@ of the text, the state itself goes on into the next.
 
 from typing import Any, NamedTuple
 
-import torch
 from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.config import Settings
 from dragoman.models.writer import TextModel
+from dragoman.modules.activations import tanh
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.recurrent import GATES, Cell, CellState, RecurrentStack
@@ -69,4 +69,4 @@ class RnnWriter(TextModel):
 
     def write(self, tokens: Int[Tensor, "B T"], state: WriterState) -> tuple[Float[Tensor, "B T E"], WriterState]:
         states, cells = self.stack(self.dropout(self.embedding(tokens)), state.cells)
-        return self.dropout(torch.tanh(self.to_readout(self.dropout(states)))), WriterState(cells)
+        return self.dropout(tanh(self.to_readout(self.dropout(states)))), WriterState(cells)

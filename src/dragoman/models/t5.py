@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from dragoman.config import Settings
 from dragoman.models.transformer import TransformerState
 from dragoman.models.writer import TranslatingModel
+from dragoman.modules.activations import activation
 from dragoman.modules.attention import Attention, dot, scaled_dot
-from dragoman.modules.block import ACTIVATIONS, Block, Stack, length_of
+from dragoman.modules.block import Block, Stack, length_of
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.masks import hide_future, hide_padding
@@ -163,12 +164,12 @@ def make_attention(c: T5Config) -> Attention:
 
 
 def make_feedforward(c: T5Config) -> nn.Module:
-    activation = ACTIVATIONS[c.activation]()
+    curve = activation(c.activation)
     if c.gated:
-        made: nn.Module = GatedFeedForward(c.width, c.hidden, activation)
+        made: nn.Module = GatedFeedForward(c.width, c.hidden, curve)
     else:
         inward, outward = nn.Linear(c.width, c.hidden, bias=False), nn.Linear(c.hidden, c.width, bias=False)
-        made = nn.Sequential(inward, activation, outward)
+        made = nn.Sequential(inward, curve, outward)
     for parameter in made.parameters():
         with torch.no_grad():
             parameter.normal_(std=1 / math.sqrt(parameter.shape[1]))

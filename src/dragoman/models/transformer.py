@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from dragoman.config import Settings
 from dragoman.models.writer import TranslatingModel
+from dragoman.modules.activations import activation
 from dragoman.modules.attention import multi_head_attention
-from dragoman.modules.block import ACTIVATIONS, Block, Past, Stack, feedforward, length_of
+from dragoman.modules.block import Block, Past, Stack, feedforward, length_of
 from dragoman.modules.dropout import Dropout
 from dragoman.modules.embeddings import TokenEmbedding, TokenScores
 from dragoman.modules.masks import hide_future, hide_padding
@@ -129,7 +130,7 @@ def make_stack(c: TransformerConfig, *, reads_source: bool) -> Stack:
             Block(
                 self_attention=attention(),
                 source_attention=attention() if reads_source else None,
-                feedforward=feedforward(c.width, c.hidden, ACTIVATIONS[c.activation]()),
+                feedforward=feedforward(c.width, c.hidden, activation(c.activation)),
                 norm=norm,
                 norm_first=c.norm_first,
                 dropout=c.dropout,

@@ -26,6 +26,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from dragoman.modules.activations import softmax, tanh
+
 Score = Callable[[Tensor, Tensor], Tensor]  # (B H Q d), (B H K d) -> (B H Q K)
 Watcher = Callable[[Tensor], None]  # is shown weights, (B H Q K)
 
@@ -48,8 +50,8 @@ def attention_weights(
 ) -> Float[Tensor, "B H Q K"]:
     """softmax over the visible keys; a query that may see nothing gets weight zero everywhere."""
     if mask is None:
-        return scores.softmax(dim=-1)
-    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+        return softmax(scores)
+    weights = softmax(scores.masked_fill(~mask, -math.inf))
     return weights.masked_fill(~mask, 0.0)  # a row of -inf only is NaN after softmax
 
 
@@ -143,7 +145,7 @@ class AdditiveScore(nn.Module):
 
     def forward(self, queries: Float[Tensor, "B H Q d"], keys: Float[Tensor, "B H K d"]) -> Float[Tensor, "B H Q K"]:
         pairs = queries.unsqueeze(-2) + keys.unsqueeze(-3)  # (B H Q K d)
-        return self.v(torch.tanh(pairs)).squeeze(-1)
+        return self.v(tanh(pairs)).squeeze(-1)
 
 
 # ── kinds ─────────────────────────────────────────────────────────────────────────────────

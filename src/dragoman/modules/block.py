@@ -9,7 +9,6 @@ score, BERT passes GELU and norm_first=False.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import cast
 
 from jaxtyping import Bool, Float
@@ -36,14 +35,6 @@ class Residual(nn.Module):
     def leave(self, x: Float[Tensor, "B T D"], y: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         x = x + self.dropout(y)
         return x if self.norm_first else self.norm(x)
-
-
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU,
-    "gelu": nn.GELU,
-    "gelu-tanh": partial(nn.GELU, approximate="tanh"),  # as GPT-2 computes it
-    "silu": nn.SiLU,  # x · σ(x), also called swish
-}
 
 
 def feedforward(width: int, hidden: int, activation: nn.Module, *, bias: bool = True) -> nn.Sequential:

@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from dragoman.modules.activations import sigmoid, tanh
 from dragoman.modules.dropout import Dropout
 
 Cell = Literal["rnn", "gru", "lstm"]
@@ -69,15 +70,15 @@ class Recurrent(nn.Module):
         from_input = F.linear(x, self.fused.weight_ih_l0, self.fused.bias_ih_l0)
         from_past = F.linear(h, self.fused.weight_hh_l0, self.fused.bias_hh_l0)
         if self.cell == "rnn":
-            return (torch.tanh(from_input + from_past),)
+            return (tanh(from_input + from_past),)
         if self.cell == "gru":
             (xr, xz, xn), (hr, hz, hn) = from_input.chunk(3, dim=-1), from_past.chunk(3, dim=-1)
-            r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
-            n = torch.tanh(xn + r * hn)
+            r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+            n = tanh(xn + r * hn)
             return (n + z * (h - n),)
         i, f, g, o = (from_input + from_past).chunk(4, dim=-1)
-        m = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
-        return torch.sigmoid(o) * torch.tanh(m), m
+        m = sigmoid(f) * state[1] + sigmoid(i) * tanh(g)
+        return sigmoid(o) * tanh(m), m
 
 
 class RecurrentStack(nn.Module):

@@ -1,7 +1,7 @@
 """A checkpoint is all that a run needs to go on as if it had never stopped.
 
     weights.safetensors     the model's parameters
-    optimizer.safetensors   the optimizer's own numbers, each under its parameter's name
+    optimizer.safetensors   the optimizer's own numbers, each under its parameter's name; where there is an optimizer
     carried.safetensors     what goes on from one batch into the next, where a model has such a state
     state.json              the step, the best score so far, and whatever else the job keeps
     manifest.json           sha256 of each; written last
@@ -32,13 +32,14 @@ def save_checkpoint(
     run: Path,
     step: int,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer | None,
     state: dict[str, Any],
     carried: list[Tensor] | None = None,
 ) -> None:
     def fill(ready: Path) -> None:
         save_file(weights_of(model), ready / "weights.safetensors")
-        save_file(optimizer_tensors(model, optimizer), ready / "optimizer.safetensors")
+        if optimizer:
+            save_file(optimizer_tensors(model, optimizer), ready / "optimizer.safetensors")
         if carried:
             numbered = {f"{i:04d}": tensor.contiguous() for i, tensor in enumerate(carried)}
             save_file(numbered, ready / "carried.safetensors")
@@ -74,9 +75,10 @@ def is_whole(path: Path) -> bool:
     return True
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
     load_weights(model, read_tensors(path / "weights.safetensors"), path)
-    load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
+    if optimizer:
+        load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
     return json.loads((path / "state.json").read_text())
 
 

@@ -49,7 +49,7 @@ class PairIndex:
         return np.diff(self.offsets).astype(np.int32).reshape(-1, 2)
 
 
-def map_file(path: Path, dtype: np.dtype[Any]) -> Ids:
+def map_file(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if path.stat().st_size == 0:
         return np.zeros(0, dtype)  # an empty file cannot be mapped
     return np.memmap(path, dtype, mode="r")

@@ -3,7 +3,7 @@
     unigram, bpe   subwords, learned by sentencepiece; the default for translation
     bytes          subwords over bytes, as GPT-2 has them: no text is unknown
     characters     one token a character; for spellings, sounds, dates
-    words          one token a word; for small closed vocabularies
+    words          one token a word; for small closed vocabularies, and for vectors of words
 
 and two that come in with foreign models: a pipeline of the `tokenizers` library, and pieces under ids of another list.
 
@@ -12,7 +12,6 @@ A folder holds what was learned and the special ids; opening it needs nothing el
 
 import io
 import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from dragoman.text.byte_level import learn_byte_subwords, open_byte_subwords
 from dragoman.text.pieces import WORD_START, open_pieces
 from dragoman.text.pipeline import open_pipeline
 from dragoman.text.special import SpecialIds
+from dragoman.text.words import AS_THEY_ARE, WordRules, count
 
 Kind = Literal["unigram", "bpe", "bytes", "characters", "words"]
 
@@ -39,13 +39,25 @@ class TokenizerConfig(Settings):
     vocabulary: int = Field(8000, gt=4, description="how many subwords to learn; fewer if the text has not so many")
     split_digits: bool = Field(True, description="subwords hold one digit at most: unseen numbers are copied by digit")
     keep_spaces: bool = Field(False, description="subwords keep white space as it is: for a text, not for sentences")
+    lowercase: bool = Field(False, description="words are read in small letters")
+    split_punctuation: bool = Field(False, description="of words, punctuation stands apart")
+    least_count: int = Field(1, gt=0, description="times that a word must be there to be known")
+    most_words: int = Field(1_000_000, gt=0, description="words that are known at most, the most frequent ones")
     special: SpecialIds = Field(SpecialIds(), description="ids of padding, start, end and unknown")
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "TokenizerConfig":
+        if self.words() != AS_THEY_ARE and "words" not in (self.kind, self.target_kind):
+            raise ValueError(
+                "lowercase, split_punctuation, least_count and most_words are for words, "
+                f"and these tokens are {self.kind}; set kind = words"
+            )
         if self.joint and self.target_kind not in (None, self.kind):
             raise ValueError(f"one vocabulary cannot hold {self.kind} and {self.target_kind}; set joint = false")
         return self
+
+    def words(self) -> WordRules:
+        return WordRules(self.lowercase, self.split_punctuation, self.least_count, self.most_words)
 
 
 @runtime_checkable
@@ -103,7 +115,10 @@ class Subwords:
 class Symbols:
     """A list of symbols, each a character or a word; the place in the list is the id."""
 
-    def __init__(self, symbols: Sequence[str], special: SpecialIds, *, separator: str) -> None:
+    def __init__(
+        self, symbols: Sequence[str], special: SpecialIds, *, separator: str, rules: WordRules = AS_THEY_ARE
+    ) -> None:
+        self.rules = rules
         self.kind = "words" if separator else "characters"
         self.writes_newlines = False
         self.special = special
@@ -116,7 +131,7 @@ class Symbols:
         return len(self.symbols)
 
     def split(self, text: str) -> list[str]:
-        return text.split() if self.separator else list(text)
+        return self.rules.split(text) if self.separator else list(text)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         unknown = self.special.unknown
@@ -138,7 +153,7 @@ class Symbols:
         return numbers
 
     def save(self, folder: Path, name: str) -> None:
-        about = {"separator": self.separator, "symbols": self.symbols}
+        about = {"separator": self.separator, "rules": self.rules._asdict(), "symbols": self.symbols}
         (folder / f"{name}.json").write_text(json.dumps(about, ensure_ascii=False, indent=0), encoding="utf-8")
 
 
@@ -153,28 +168,32 @@ def learn(
     *,
     split_digits: bool = True,
     keep_spaces: bool = False,
+    words: WordRules = AS_THEY_ARE,
 ) -> Tokenizer:
     match kind:
         case "characters":
-            return learn_symbols((list(text) for text in texts), special, separator="")
+            return learn_symbols((list(text) for text in texts), special, AS_THEY_ARE, separator="")
         case "words":
-            return learn_symbols((text.split() for text in texts), special, separator=" ")
+            return learn_symbols((words.split(text) for text in texts), special, words, separator=" ")
         case "unigram" | "bpe":
             return learn_subwords(kind, list(texts), vocabulary, special, split_digits, keep_spaces)
         case "bytes":
             return learn_byte_subwords(texts, vocabulary, special)
 
 
-def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, *, separator: str) -> Symbols:
-    counts = Counter(symbol for text in texts for symbol in text)
-    ordered = iter(sorted(counts, key=lambda symbol: (-counts[symbol], symbol)))
+def learn_symbols(texts: Iterable[list[str]], special: SpecialIds, rules: WordRules, *, separator: str) -> Symbols:
+    counts = count(texts)
+    known = [symbol for symbol, times in counts.items() if times >= rules.least]
+    ordered = sorted(known, key=lambda symbol: (-counts[symbol], symbol))[: rules.most]
     reserved = special.pieces()
-    size = len(reserved) + len(counts)
+    size = len(reserved) + len(ordered)
     if max(reserved) >= size:
         raise UsageError(
             "E-TOK-03", f"the special id {max(reserved)} is beyond a vocabulary of {size} tokens; lower it"
         )
-    return Symbols([reserved[i] if i in reserved else next(ordered) for i in range(size)], special, separator=separator)
+    rest = iter(ordered)
+    symbols = [reserved[i] if i in reserved else next(rest) for i in range(size)]
+    return Symbols(symbols, special, separator=separator, rules=rules)
 
 
 def learn_subwords(
@@ -247,7 +266,13 @@ class Tokenizers:
 
 def learn_tokenizers(config: TokenizerConfig, pairs: Sequence[tuple[str, str]]) -> Tokenizers:
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    learn_side = partial(learn, vocabulary=config.vocabulary, special=config.special, split_digits=config.split_digits)
+    learn_side = partial(
+        learn,
+        vocabulary=config.vocabulary,
+        special=config.special,
+        split_digits=config.split_digits,
+        words=config.words(),
+    )
     if config.joint:
         joint = learn_side(config.kind, [*sources, *targets])
         return Tokenizers(joint, joint)
@@ -274,4 +299,5 @@ def open_side(folder: Path, name: str, special: SpecialIds) -> Tokenizer:
     if (folder / f"{name}.pieces.json").exists():
         return open_pieces(folder, name, special)
     about = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-    return Symbols(about["symbols"], special, separator=about["separator"])
+    rules = WordRules(**about.get("rules", {}))  # older folders have none
+    return Symbols(about["symbols"], special, separator=about["separator"], rules=rules)
