@@ -1,5 +1,6 @@
 """What a run writes down of itself: run.toml for machines, the plan for people."""
 
+import hashlib
 import platform
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +26,7 @@ class Timing(NamedTuple):
 def record(request: Request, sources: Sources, run: Run, timing: Timing, minutes: float) -> dict[str, dict[str, Any]]:
     """All that run.toml holds: what was asked, what was chosen, from which files, on which machine."""
     files = {
-        str(number): {
-            "path": str(path.resolve()),
-            "bytes": path.stat().st_size,
-            "modified": path.stat().st_mtime_ns,
-            "sha256": fingerprint(path),
-        }
+        str(number): {"path": str(path.resolve()), **size_and_time(path), "sha256": sha256_of(path)}
         for number, path in enumerate(sources.paths, start=1)
     }
     config: Any = run.model.config
@@ -56,13 +52,31 @@ def record(request: Request, sources: Sources, run: Run, timing: Timing, minutes
     }
 
 
+def size_and_time(path: Path) -> dict[str, int]:
+    """Of a file; of a folder all that is in it, and the time of the newest."""
+    files = files_in(path) if path.is_dir() else [path]
+    about = [file.stat() for file in files]
+    return {"bytes": sum(one.st_size for one in about), "modified": max((one.st_mtime_ns for one in about), default=0)}
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file; of a folder of the names and the hashes of all that is in it."""
+    if not path.is_dir():
+        return fingerprint(path)
+    listed = "".join(f"{file.relative_to(path)} {fingerprint(file)}\n" for file in files_in(path))
+    return hashlib.sha256(listed.encode()).hexdigest()
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
 def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None:
     """A file with the size and time it had is taken as unchanged; any other is read again, to its last byte."""
     for file in files.values():
         path = Path(file["path"])
-        about = path.stat()
-        same = (about.st_size, about.st_mtime_ns) == (file["bytes"], file["modified"])
-        if not same and fingerprint(path) != file["sha256"]:
+        same = size_and_time(path) == {name: file[name] for name in ("bytes", "modified")}
+        if not same and sha256_of(path) != file["sha256"]:
             raise DataError(
                 "E-DATA-09", f"{path} is not the file that {folder} was begun with; use --fresh to begin anew"
             )
@@ -77,6 +91,8 @@ def describe(run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[
     validations = -(-t.steps // t.validate_every)
     minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
     epochs = t.steps * t.accumulate / len(run.order)
+    images = run.task.counted == "images"
+    each = f"{t.images_per_step:,} images" if images else f"{t.tokens_per_step:,} tokens"
     return [
         *run.task.describe(),
         (
@@ -86,7 +102,7 @@ def describe(run: Run, named: Path, timing: Timing, spent: float) -> list[tuple[
         ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
         (
             "steps",
-            f"{t.steps:,} of {t.tokens_per_step:,} tokens: {epochs:.1f} epochs, validated every {t.validate_every:,}",
+            f"{t.steps:,} of {each}: {epochs:.1f} epochs, validated every {t.validate_every:,}",
         ),
         ("expected", f"{minutes:.1f} minutes in all, {timing.memory / 2**30:.1f} GiB of memory"),
         ("folder", str(named)),

@@ -22,9 +22,12 @@ import torch
 from dragoman.config import Settings, nearest
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
-from dragoman.jobs import classifying, plan, texts, translating
+from dragoman.images.corpus import find_images, holds_images
+from dragoman.jobs import classifying, pictures, plan, texts, translating
 from dragoman.jobs.filling import Filling
+from dragoman.jobs.imaging import ClassifyingImages, Regressing, Segmenting
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
+from dragoman.jobs.pictures import ImagesConfig
 from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
@@ -33,7 +36,7 @@ from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.jobs.writing import Writing
-from dragoman.models import FAMILIES, USUAL, find_family
+from dragoman.models import FAMILIES, USUAL, USUAL_FOR_IMAGES, find_family
 from dragoman.runs.checkpoint import save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
@@ -52,10 +55,12 @@ RESERVE = 0.04  # share of the time left over: machines get slower more often th
 
 SECTIONS: dict[str, type[Settings]] = {
     "data": DataConfig,
+    "images": ImagesConfig,
     "tokenizer": TokenizerConfig,
     "training": TrainingConfig,
     "search": SearchConfig,
 }
+ANY_SIZE = 2**8 * 3**2 * 5 * 7 * 11  # pixels; patches of any usual size divide it
 RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
 
@@ -77,7 +82,7 @@ def start(
     use_threads(threads)
     request = resolve(request)
     refuse_unknown_settings(request, request.task)
-    sources = TASKS[request.task].find(request)
+    sources = job_of(request.task, request.family).find(request)
     folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
     if dry_run:
         with TemporaryDirectory() as scratch:
@@ -115,7 +120,7 @@ def begin(
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
     saved = open_model(Path(request.start_from)) if request.start_from else None
     said: list[str] = []
-    task = TASKS[request.task].prepare(folder, request, sources, saved, said.append)
+    task = job_of(request.task, request.family).prepare(folder, request, sources, saved, said.append)
     yield from (Notice(sentence) for sentence in said)
 
     minutes = request.minutes or task.usual_minutes()
@@ -214,7 +219,7 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
     refuse_changed_files(recorded["files"], folder)
     if recorded["run"]["torch"] != torch.__version__ or recorded["run"]["threads"] != torch.get_num_threads():
         yield Notice("torch or the number of threads is another than before: the last digits may differ")
-    task = TASKS[name].reopen(folder, recorded)
+    task = job_of(name, family).reopen(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     if training.model_dump() != recorded["training"]:
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
@@ -264,7 +269,10 @@ class Job(NamedTuple):
 
 TASKS = {
     "translate": Job(
-        translating.find, translating.Translating.prepare, translating.Translating.reopen, tuple(SECTIONS)
+        translating.find,
+        translating.Translating.prepare,
+        translating.Translating.reopen,
+        ("data", "tokenizer", "training", "search"),
     ),
     "write": Job(texts.find, Writing.prepare, Writing.reopen, ("tokenizer", "training")),
     "fill": Job(texts.find, Filling.prepare, Filling.reopen, ("tokenizer", "training")),
@@ -276,11 +284,22 @@ TASKS = {
         ("data", "tokenizer", "training"),
     ),
 }
+IMAGE_TASKS = {
+    task.name: Job(pictures.find, task.prepare, task.reopen, ("images", "training"))
+    for task in (ClassifyingImages, Regressing, Segmenting)
+}
+
+
+def job_of(task: str, family: str) -> Job:
+    """A text and an image are classified alike to who asks, but not to who prepares them."""
+    return (IMAGE_TASKS if find_family(task, family).reads == "images" else TASKS)[task]
 
 
 def resolve(request: Request) -> Request:
     """Task and family: as asked for, as the model to start from has them, or as the files tell."""
     known = task_and_family_at(Path(request.start_from)) if request.start_from else None
+    if holds_images(request.corpora):
+        return resolve_images(request, known)
     lone = is_lone_text(request.corpora)
     if lone and not (request.task or request.family or known):
         raise UsageError(
@@ -297,6 +316,26 @@ def resolve(request: Request) -> Request:
             "E-USE-10",
             f"{request.start_from} is of the family {known[1]} and learned to {known[0]}, and this run is to {task} "
             f"with the family {family}; leave out --task and --family, or --from",
+        )
+    return request.model_copy(update={"task": task, "family": family})
+
+
+def resolve_images(request: Request, known: tuple[str, str] | None) -> Request:
+    """What is to be learned is told by the images: they have labels, numbers, or masks. Any reader may go on to any."""
+    family = request.family or (known[1] if known else USUAL_FOR_IMAGES)
+    task = request.task or find_images(request.corpora).task() or "classify"
+    if task in FAMILIES and family in FAMILIES[task] and find_family(task, family).reads != "images":
+        images = [name for name, one in FAMILIES[task].items() if one.reads == "images"]
+        raise UsageError(
+            "E-SET-02",
+            f"the family {family!r} reads texts, and {request.corpora[0]} holds images; "
+            f"choose --family {', '.join(images[:-1])} or {images[-1]}",
+        )
+    if known and known[1] != family:
+        raise UsageError(
+            "E-USE-10",
+            f"{request.start_from} is of the family {known[1]}, and this run is to {task} images with the family "
+            f"{family}; leave out --family, or --from",
         )
     return request.model_copy(update={"task": task, "family": family})
 
@@ -322,15 +361,15 @@ def only_task(family: str) -> str:
 def refuse_unknown_settings(request: Request, task: str) -> None:
     """Before any work: a wrong name must not be found after minutes of preparing."""
     family = find_family(task, request.family)
-    if task not in TASKS:
+    if task not in {**TASKS, **IMAGE_TASKS}:
         raise UsageError("E-USE-08", f"no model is trained to {task} by itself; {nearest(task, list(TASKS))}")
     sizes: dict[str, Any] = dict.fromkeys(("vocabulary", "source_vocabulary", "target_vocabulary"), 8)
-    sizes["classes"] = ("one", "other")
+    sizes |= {"classes": ("one", "other"), "numbers": ("one",), "size": (ANY_SIZE, ANY_SIZE)}
     needed = {name: size for name, size in sizes.items() if name in family.config.model_fields}
     family.config.read({**needed, **request.asked("model")}, section="model")
     for section, settings in SECTIONS.items():
         settings.read(request.asked(section), section=section)
-        if request.asked(section) and section not in TASKS[task].sections:
+        if request.asked(section) and section not in job_of(task, request.family).sections:
             unread = f"{section}.{next(iter(request.asked(section)))}"
             raise UsageError("E-SET-06", f"{unread} is not read where the task is to {task}; leave it out")
     if request.preset and request.preset not in family.presets:

@@ -1,7 +1,7 @@
 """The model families, by what they are for. To add one: write its file, then add its line to FAMILIES."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
@@ -11,13 +11,16 @@ from dragoman.models import (
     bag,
     bert,
     bert_classifier,
+    cnn,
     gpt,
     marian,
+    mlp,
     rnn,
     rnn_classifier,
     rnn_writer,
     t5,
     transformer,
+    vit,
 )
 
 
@@ -26,6 +29,11 @@ class Family(NamedTuple):
     model: type[nn.Module]
     presets: dict[str, dict[str, Any]]
     one_table: bool = False  # of vectors, for all that is read and written: source and target share their tokens
+    reads: Literal["text", "images"] = "text"
+
+
+def image_family(config: type[Settings], model: type[nn.Module], presets: dict[str, dict[str, Any]]) -> Family:
+    return Family(config, model, presets, reads="images")
 
 
 T5 = Family(t5.T5Config, t5.T5, t5.PRESETS, one_table=True)
@@ -41,18 +49,34 @@ FAMILIES: dict[str, dict[str, Family]] = {
         "rnn": Family(rnn_writer.RnnWriterConfig, rnn_writer.RnnWriter, rnn_writer.PRESETS),
     },
     "fill": {"bert": Family(bert.BertConfig, bert.Bert, bert.PRESETS)},
-    "embed": {"bert": Family(bert.BertVectorsConfig, bert.BertVectors, bert.PRESETS)},
+    "embed": {
+        "bert": Family(bert.BertVectorsConfig, bert.BertVectors, bert.PRESETS),
+        "vit": image_family(vit.VitVectorsConfig, vit.VitVectors, vit.PRESETS),
+    },
     "restore": {"t5": T5},
     "classify": {
         "bag": Family(bag.BagConfig, bag.Bag, bag.PRESETS),
         "rnn": Family(rnn_classifier.RnnClassifierConfig, rnn_classifier.RnnClassifier, rnn_classifier.PRESETS),
         "bert": Family(bert_classifier.BertClassifierConfig, bert_classifier.BertClassifier, bert_classifier.PRESETS),
+        "mlp": image_family(mlp.MlpClassifierConfig, mlp.Mlp, mlp.PRESETS),
+        "cnn": image_family(cnn.CnnClassifierConfig, cnn.Cnn, cnn.PRESETS),
+        "vit": image_family(vit.VitClassifierConfig, vit.Vit, vit.PRESETS),
+    },
+    "regress": {
+        "mlp": image_family(mlp.MlpRegressorConfig, mlp.Mlp, mlp.PRESETS),
+        "cnn": image_family(cnn.CnnRegressorConfig, cnn.Cnn, cnn.PRESETS),
+        "vit": image_family(vit.VitRegressorConfig, vit.Vit, vit.PRESETS),
+    },
+    "segment": {
+        "cnn": image_family(cnn.CnnSegmenterConfig, cnn.CnnSegmenter, cnn.PRESETS),
+        "vit": image_family(vit.VitSegmenterConfig, vit.VitSegmenter, vit.PRESETS),
     },
 }
 
 USUAL = {  # the family, where nobody said
     "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "rnn",
 }  # fmt: skip
+USUAL_FOR_IMAGES = "cnn"
 
 
 def build(config: Settings) -> nn.Module:

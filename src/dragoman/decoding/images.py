@@ -1,0 +1,121 @@
+"""Images in, what a model tells of them out: a label, numbers, or one label for each pixel.
+
+An image is a file, or an array of rows and columns with 1 or 3 channels: bytes, or numbers from 0 to 1. It is resized
+to what the model reads.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+
+from dragoman.decoding.classify import Classified
+from dragoman.errors import UsageError
+from dragoman.images.batches import Levels
+from dragoman.images.pixels import Form, Pixels, fit, read_image
+
+AT_ONCE = 1 << 18  # pixels read together
+Shown = str | Path | np.ndarray
+
+
+class ImageModel:
+    """A model with the form of image that it reads, and the levels that it knows."""
+
+    def __init__(self, model: nn.Module, about: dict[str, Any]) -> None:
+        self.model: Any = model.eval()  # images -> scores
+        self.about = about
+        self.levels = Levels.read(about["images"], section="images")
+        config: Any = model.config
+        self.form = Form(config.channels, *config.size)
+
+    def told(self, images: Iterable[Pixels]) -> Iterator[Float[Tensor, "B ..."]]:
+        """What the model says of these images, some at a time."""
+        waiting, at_once = iter(images), max(1, AT_ONCE // (self.form.height * self.form.width))
+        while block := list(islice(waiting, at_once)):
+            yield self.read(np.stack(block))
+
+    @torch.inference_mode()
+    def read(self, pixels: UInt8[np.ndarray, "B C H W"]) -> Float[Tensor, "B ..."]:
+        return self.model(self.levels.normalise(pixels))
+
+    def pixels(self, images: Iterable[Shown]) -> Iterator[Pixels]:
+        return (as_pixels(image, self.form) for image in images)
+
+
+class ImageClassifier(ImageModel):
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.model.config.classes
+
+    def classify(self, images: Sequence[Shown]) -> list[Classified]:
+        return list(self.label(self.pixels(images)))
+
+    def label(self, images: Iterable[Pixels]) -> Iterator[Classified]:
+        for scores in self.told(images):
+            for row in scores.softmax(dim=-1).tolist():
+                best = max(range(len(row)), key=row.__getitem__)
+                yield Classified(self.classes[best], row[best], dict(zip(self.classes, row, strict=True)))
+
+
+class ImageRegressor(ImageModel):
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.config.numbers
+
+    def regress(self, images: Sequence[Shown]) -> list[dict[str, float]]:
+        """Each number by its name."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.numbers(self.pixels(images)).tolist()]
+
+    def numbers(self, images: Iterable[Pixels]) -> Float[np.ndarray, "N K"]:
+        mean, spread = (np.array(self.about["numbers"][name]) for name in ("mean", "deviation"))
+        told = [scores.double().numpy() for scores in self.told(images)]
+        return np.concatenate([np.zeros((0, len(self.names))), *told]) * spread + mean
+
+
+class ImageSegmenter(ImageModel):
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.model.config.classes
+
+    @property
+    def values(self) -> UInt8[np.ndarray, " C"]:
+        """The number that stands for each class in a mask."""
+        return np.array(self.about["masks"], dtype=np.uint8)
+
+    def segment(self, images: Sequence[Shown]) -> list[UInt8[np.ndarray, "H W"]]:
+        """A mask for each image, of the size that the model reads; its numbers are those it learned from."""
+        return [self.values[mask] for mask in self.masks(self.pixels(images))]
+
+    def masks(self, images: Iterable[Pixels]) -> Iterator[UInt8[np.ndarray, "H W"]]:
+        """The number of the likeliest class at each pixel."""
+        for scores in self.told(images):
+            yield from scores.argmax(dim=1).to(torch.uint8).numpy()
+
+
+class ImageEmbedder(ImageModel):
+    def embed(self, images: Sequence[Shown]) -> Float[np.ndarray, "N D"]:
+        """The state of the class token, of length 1, so that a dot product is a cosine."""
+        states = [states[:, 0] for states in self.told(self.pixels(images))]
+        whole = torch.cat([torch.zeros(0, self.model.config.width), *states])
+        return nn.functional.normalize(whole, dim=-1).numpy()
+
+
+def as_pixels(image: Shown, form: Form) -> Pixels:
+    if not isinstance(image, np.ndarray):
+        return read_image(Path(image), form)
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
+        raise UsageError(
+            "E-IMG-06", f"an image of shape {image.shape} cannot be; rows, columns and 1 or 3 channels can"
+        )
+    if image.dtype == np.uint8:
+        return fit(image, form)
+    if not (image.min() >= 0 and image.max() <= 1):  # false for NaN too
+        raise UsageError(
+            "E-IMG-06", f"an image of {image.dtype} has values up to {image.max()}; bytes, or 0 to 1, can be"
+        )
+    return fit((255 * image.astype(np.float64)).round().astype(np.uint8), form)
