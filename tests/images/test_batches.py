@@ -11,14 +11,14 @@ from dragoman.images.pixels import Form
 
 FORM = Form(3, 6, 5)
 RANDOM = np.random.default_rng(0)
-PICTURES = RANDOM.integers(0, 256, (23, *FORM), dtype=np.uint8)
+PICTURES = RANDOM.integers(0, 256, (23, *FORM[:3]), dtype=np.uint8)
 
 
 def write(folder, answers, dtype="int64", shape=()):
-    writer = IndexWriter(folder, FORM, dtype, shape)
-    for pixels, answer in zip(PICTURES, answers, strict=True):
-        writer.add(pixels, answer)
-    return writer.close()
+    with IndexWriter(folder, FORM, dtype, shape) as writer:
+        for pixels, answer in zip(PICTURES, answers, strict=True):
+            writer.add(pixels, answer)
+    return writer.finish()
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def test_training_images_have_mean_zero_and_deviation_one(index):
 
 
 def test_images_that_never_change_are_no_division_by_zero(tmp_path):
-    writer = IndexWriter(tmp_path / "even", Form(1, 2, 2), "int64", ())
-    writer.add(np.full((1, 2, 2), 7, np.uint8), 0)
-    assert writer.close().deviation == (1.0,)
+    with IndexWriter(tmp_path / "even", Form(1, 2, 2), "int64", ()) as writer:
+        writer.add(np.full((1, 2, 2), 7, np.uint8), 0)
+    assert writer.finish().deviation == (1.0,)
 
 
 def test_a_shift_moves_rows_down_and_columns_right():

@@ -31,7 +31,8 @@ class ImageModel:
         self.about = about
         self.levels = Levels.read(about["images"], section="images")
         config: Any = model.config
-        self.form = Form(config.channels, *config.size)
+        height, width = config.size
+        self.form = Form(config.channels, height, width, self.levels.resampling)
 
     def told(self, images: Iterable[Pixels]) -> Iterator[Float[Tensor, "B ..."]]:
         """What the model says of these images, some at a time."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dragoman.config import Settings
 from dragoman.images.index import ImageIndex
+from dragoman.images.pixels import Resampling
 
 
 class ImageBatch(NamedTuple):
@@ -28,6 +29,7 @@ class Levels(Settings):
 
     mean: tuple[float, ...] = Field(description="of each channel, where black is 0 and white is 1")
     deviation: tuple[float, ...] = Field(description="standard deviation of each channel, likewise")
+    resampling: Resampling = Field("bilinear", description="how images of other sizes are resized")
 
     def normalise(self, pixels: UInt8[np.ndarray, "B C H W"]) -> Float[Tensor, "B C H W"]:
         """x / 255 / deviation − mean / deviation: two products and sums, in place."""

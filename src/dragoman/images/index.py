@@ -28,7 +28,7 @@ class ImageIndex:
             about = json.loads((folder / "index.json").read_text())
             self.form, self.count = Form(*about["form"]), int(about["images"])
             self.mean, self.deviation = tuple(about["mean"]), tuple(about["deviation"])
-            shape, answer = (self.count, *self.form), (self.count, *about["answer"])
+            shape, answer = (self.count, self.form.channels, *self.form.size), (self.count, *about["answer"])
             self.pixels: UInt8[np.ndarray, "N C H W"] = map_file(folder / "pixels.bin", np.dtype(np.uint8), shape)
             self.answers = map_file(folder / "answers.bin", np.dtype(about["dtype"]), answer)
         except (OSError, ValueError, KeyError):
@@ -47,7 +47,7 @@ def map_file(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.nda
 
 
 class IndexWriter:
-    """Takes images one at a time; `close` makes them an index."""
+    """Takes images one at a time, within a `with`; after it, `finish` makes them an index."""
 
     def __init__(self, folder: Path, form: Form, dtype: str, answer: tuple[int, ...]) -> None:
         self.folder, self.form, self.dtype, self.answer = folder, form, np.dtype(dtype), answer
@@ -69,21 +69,26 @@ class IndexWriter:
             self.sums[channel] += int(values.sum())
             self.squares[channel] += int(values @ values)
 
-    def close(self) -> ImageIndex:
+    def __enter__(self) -> "IndexWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pixels.close()
+        self.answers.close()
+
+    def finish(self) -> ImageIndex:
         of = max(1, self.count * self.form.height * self.form.width)
         mean = [total / of for total in self.sums]
         spread = [math.sqrt(max(0.0, square / of - m * m)) for square, m in zip(self.squares, mean, strict=True)]
         about = {
             "images": self.count,
-            "form": self.form,
+            "form": self.form[:3],
             "dtype": self.dtype.name,
             "answer": self.answer,
             "mean": [round(m / 255, 6) for m in mean],
             "deviation": [round(s / 255, 6) or 1.0 for s in spread],  # of a channel that never changes: as it is
         }
         try:
-            self.pixels.close()
-            self.answers.close()
             ready = self.folder / "index.json.new"
             ready.write_text(json.dumps(about))
             ready.replace(self.folder / "index.json")

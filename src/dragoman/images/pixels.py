@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import UInt8
@@ -30,6 +30,7 @@ GREY = ("1", "L", "LA", "La", "I", "F")  # modes; and those of 16 bits, which be
 ORIENTATION, ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)  # of EXIF
 
 Pixels = UInt8[np.ndarray, "C H W"]
+Resampling = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
 
 class Size(NamedTuple):
@@ -46,6 +47,7 @@ class Form(NamedTuple):
     channels: int
     height: int
     width: int
+    resampling: Resampling = "bilinear"  # how an image of another size comes to this one
 
     @property
     def size(self) -> Size:
@@ -99,7 +101,7 @@ def fit(image: Image.Image | UInt8[np.ndarray, "h w"] | UInt8[np.ndarray, "h w c
         image = Image.fromarray(image[:, :, 0] if image.ndim == 3 and image.shape[2] == 1 else image)
     image = without_alpha(eight_bits(image)).convert("L" if form.channels == 1 else "RGB")
     if image.size != (form.width, form.height):
-        image = image.resize((form.width, form.height), Image.Resampling.BILINEAR)
+        image = image.resize((form.width, form.height), Image.Resampling[form.resampling.upper()])
     pixels = np.asarray(image)
     return np.ascontiguousarray(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1))
 

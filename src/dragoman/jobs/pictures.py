@@ -19,6 +19,7 @@ from dragoman.jobs.request import Request
 from dragoman.runs.model import SavedModel
 from dragoman.text.labels import some
 
+FEW = 1000  # images
 LARGE = 256 * 256  # pixels of an image that make a step slow
 
 
@@ -70,7 +71,7 @@ class ImageData:
         answers = KINDS[request.task].find(sources.train, form)
         known = known_answers(request.task, answers, sources.train, saved, notice)
         writer = Writer(folder / "data", form, known or answers)
-        share = 0.0 if sources.valid else min(0.1, config.valid / max(1, sum(1 for _ in sources.train.names())))
+        share = 0.0 if sources.valid else held_share(sources.train, form, config.valid)
         train, valid = writer.write(sources, share, notice)
         about = {"images": {"mean": train.mean, "deviation": train.deviation}, **answers.about(train)}
         about |= {"images": saved.about["images"]} if saved else {}
@@ -92,7 +93,10 @@ class ImageData:
 def form_of(corpus: ImageCorpus, config: ImagesConfig, saved: SavedModel | None, notice: Notice) -> Form:
     if saved:
         known: Any = saved.model.config
-        form, there = Form(known.channels, *known.size), corpus.form(Form(known.channels, *known.size).size)
+        levels = Levels.read(saved.about["images"], section="images")
+        height, width = known.size
+        form = Form(known.channels, height, width, levels.resampling)
+        there = corpus.form(form.size)
         if there.channels != form.channels:
             notice(f"the images of {corpus.name} are in {colours(there)}; the model reads them in {colours(form)}")
         return form
@@ -123,6 +127,17 @@ def known_answers(
     return None
 
 
+def held_share(corpus: ImageCorpus, form: Form, wanted: int) -> float:
+    """A tenth of the images, or so many as are wanted. Of few images chance might hold back none: there they are
+    counted out."""
+    images = sum(1 for _ in corpus.names())
+    share = min(0.1, wanted / max(1, images))
+    if images > FEW:
+        return share
+    places = sorted(part_of(fingerprint(pixels)) for pixels in corpus.pixels(form))
+    return places[max(1, round(share * images))] if images > 1 else 0.0
+
+
 def moves_for(task: str, config: ImagesConfig, form: Form) -> Moves:
     """A fourteenth of the size, as for digits; none where a moved image has other numbers."""
     if task == "regress" and (config.shift or config.flip):
@@ -143,7 +158,20 @@ class Writer:
     answers: Answers
 
     def write(self, sources: Sources, share: float, notice: Notice) -> tuple[ImageIndex, ImageIndex]:
-        train, valid = self.open("train"), self.open("valid")
+        with self.open("train") as train, self.open("valid") as valid:
+            met = self.fill(train, valid, sources, share)
+        if not (train.count and valid.count):
+            raise DataError(
+                "E-IMG-02",
+                f"{sources.name} leaves {train.count:,} images to learn from and there are {valid.count:,} to validate "
+                "with; give more images, or some to --valid",
+            )
+        if met:
+            notice(f"{met:,} training images also stand in the validation data")
+        return train.finish(), valid.finish()
+
+    def fill(self, train: IndexWriter, valid: IndexWriter, sources: Sources, share: float) -> int:
+        """Each image into its part; how many to learn from are also to validate with."""
         held, met = set[int](), 0
         if sources.valid:
             for pixels, answer in self.images(sources.valid):
@@ -153,15 +181,7 @@ class Writer:
             mark = fingerprint(pixels)
             met += mark in held
             (valid if part_of(mark) < share else train).add(pixels, answer)
-        if not (train.count and valid.count):
-            raise DataError(
-                "E-IMG-02",
-                f"{sources.name} leaves {train.count:,} images to learn from and there are {valid.count:,} to validate "
-                "with; give more images, or some to --valid",
-            )
-        if met:
-            notice(f"{met:,} training images also stand in the validation data")
-        return train.close(), valid.close()
+        return met
 
     def open(self, part: str) -> IndexWriter:
         return IndexWriter(self.folder / part, self.form, self.answers.dtype, self.answers.shape(self.form))
