@@ -14,7 +14,7 @@ from PIL import Image
 from dragoman import models
 from dragoman.cli import main
 from dragoman.decoding.images import ImageClassifier, ImageRegressor, ImageSegmenter
-from dragoman.decoding.insides import look_inside, roll_out
+from dragoman.decoding.insides import roll_out
 from dragoman.models.cnn import CnnClassifierConfig, CnnSegmenterConfig
 from dragoman.models.mlp import MlpClassifierConfig
 from dragoman.models.vit import VitClassifierConfig, VitRegressorConfig
@@ -46,7 +46,7 @@ def here(tmp_path_factory):
 
 def inside(config, kind=ImageClassifier, **about):
     torch.manual_seed(0)
-    return look_inside(kind(models.build(config), {**ABOUT, **about}), PIXELS)
+    return kind(models.build(config), {**ABOUT, **about}).look(PIXELS.transpose(1, 2, 0))
 
 
 def test_every_head_of_every_block_looks_at_everything_once():
@@ -77,7 +77,7 @@ def test_maps_are_what_the_stages_give():
     config = CONFIGS["cnn"]
     torch.manual_seed(0)
     model = ImageClassifier(models.build(config), ABOUT)
-    found = look_inside(model, PIXELS)
+    found = model.look(PIXELS.transpose(1, 2, 0))
     names = [f"stage {stage}, layer {layer}" for stage in (1, 2) for layer in (1, 2)]
     assert [one.layer for one in found.maps] == names
     stages = model.model.reader(model.levels.normalise(PIXELS[None]))

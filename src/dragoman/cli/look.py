@@ -38,7 +38,6 @@ def look(model: str, image: str, /, *, out: Path | None = None, number: int = 1,
     [shown] = find_shown([image])
 
     from dragoman.decoding.images import ImageModel
-    from dragoman.decoding.insides import look_inside
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_as
 
@@ -47,7 +46,8 @@ def look(model: str, image: str, /, *, out: Path | None = None, number: int = 1,
     names, pixels = list(shown.names()), shown.pixels(opened.form)
     if not 1 <= number <= len(names):
         raise UsageError("E-IMG-15", f"--number {number} cannot be; {image} holds {len(names):,} images")
-    found = look_inside(opened, next(one for place, one in enumerate(pixels, start=1) if place == number))
+    chosen = next(one for place, one in enumerate(pixels, start=1) if place == number)
+    found = opened.look(chosen.transpose(1, 2, 0))
     title = Path(names[number - 1]).name
     if out:
         from dragoman.seeing.insides import save_insides
@@ -74,7 +74,7 @@ def refuse_file(out: Path | None) -> None:
 
 
 def show(found: "Insides", title: str) -> None:
-    print(f"{title}: {', '.join(f'{word} {value}' for word, value in found.told)}")
+    print(f"{title}: {', '.join(f'{word} ({value})' for word, value in found.told)}")
     for block in found.attention:
         print(f"\n{block.layer:<12}{'bits':>8}{'most at':>12}{'weight':>9}{'at itself':>11}")
         rows = zip(block.entropy(), block.strongest(), block.itself.tolist(), strict=True)

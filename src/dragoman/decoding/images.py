@@ -15,11 +15,13 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from dragoman.decoding.classify import Classified
+from dragoman.decoding.insides import Insides, watch
 from dragoman.errors import UsageError
 from dragoman.images.batches import Levels
 from dragoman.images.pixels import Form, Pixels, fit, read_image
 
 AT_ONCE = 1 << 18  # pixels read together
+SAID = 5  # labels at most that are said of an image
 Shown = str | Path | np.ndarray
 
 
@@ -47,6 +49,16 @@ class ImageModel:
     def pixels(self, images: Iterable[Shown]) -> Iterator[Pixels]:
         return (as_pixels(image, self.form) for image in images)
 
+    def look(self, image: Shown) -> Insides:
+        """What the model sees on its way: feature maps, or where the class token looks."""
+        pixels = as_pixels(image, self.form)
+        seen = watch(self.model, self.levels.normalise(pixels[None]))
+        return Insides(pixels, self.words(seen.answers), seen.maps, seen.attention, seen.rollout)
+
+    def words(self, answers: Float[Tensor, "1 ..."]) -> list[tuple[str, str]]:  # noqa: ARG002
+        """What is said of one image, as pairs of a word and its value; nothing where there is no head."""
+        return []
+
 
 class ImageClassifier(ImageModel):
     @property
@@ -62,6 +74,11 @@ class ImageClassifier(ImageModel):
                 best = max(range(len(row)), key=row.__getitem__)
                 yield Classified(self.classes[best], row[best], dict(zip(self.classes, row, strict=True)))
 
+    def words(self, answers: Float[Tensor, "1 C"]) -> list[tuple[str, str]]:
+        """The likeliest labels."""
+        shares = zip(self.classes, answers[0].softmax(dim=-1).tolist(), strict=True)
+        return [(label, f"{share:.2%}") for label, share in sorted(shares, key=second, reverse=True)[:SAID]]
+
 
 class ImageRegressor(ImageModel):
     @property
@@ -73,9 +90,15 @@ class ImageRegressor(ImageModel):
         return [dict(zip(self.names, row, strict=True)) for row in self.numbers(self.pixels(images)).tolist()]
 
     def numbers(self, images: Iterable[Pixels]) -> Float[np.ndarray, "N K"]:
+        told = [self.in_units(answers) for answers in self.told(images)]
+        return np.concatenate([np.zeros((0, len(self.names))), *told])
+
+    def in_units(self, answers: Float[Tensor, "B K"]) -> Float[np.ndarray, "B K"]:
         mean, spread = (np.array(self.about["numbers"][name]) for name in ("mean", "deviation"))
-        told = [scores.double().numpy() for scores in self.told(images)]
-        return np.concatenate([np.zeros((0, len(self.names))), *told]) * spread + mean
+        return answers.double().numpy() * spread + mean
+
+    def words(self, answers: Float[Tensor, "1 K"]) -> list[tuple[str, str]]:
+        return [(name, f"{value:.5g}") for name, value in zip(self.names, self.in_units(answers)[0], strict=True)]
 
 
 class ImageSegmenter(ImageModel):
@@ -97,6 +120,12 @@ class ImageSegmenter(ImageModel):
         for scores in self.told(images):
             yield from scores.argmax(dim=1).to(torch.uint8).numpy()
 
+    def words(self, answers: Float[Tensor, "1 C H W"]) -> list[tuple[str, str]]:
+        """The share of the image that each label has."""
+        counts = torch.bincount(answers[0].argmax(dim=0).flatten(), minlength=len(self.classes))
+        shares = zip(self.classes, (counts / counts.sum()).tolist(), strict=True)
+        return [(label, f"{share:.1%}") for label, share in sorted(shares, key=second, reverse=True)]
+
 
 class ImageEmbedder(ImageModel):
     def embed(self, images: Sequence[Shown]) -> Float[np.ndarray, "N D"]:
@@ -104,6 +133,10 @@ class ImageEmbedder(ImageModel):
         states = [states[:, 0] for states in self.told(self.pixels(images))]
         whole = torch.cat([torch.zeros(0, self.model.config.width), *states])
         return nn.functional.normalize(whole, dim=-1).numpy()
+
+
+def second(pair: tuple[str, float]) -> float:
+    return pair[1]
 
 
 def as_pixels(image: Shown, form: Form) -> Pixels:

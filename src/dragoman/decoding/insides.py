@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dragoman.decoding.images import ImageClassifier, ImageModel, ImageRegressor, ImageSegmenter
 from dragoman.errors import UsageError
 from dragoman.images.pixels import Pixels
 from dragoman.modules.attention import watching
@@ -59,16 +58,24 @@ class Insides(NamedTuple):
     rollout: Float[Tensor, "h w"] | None
 
 
+class Watched(NamedTuple):
+    """What came out, and what was seen on the way."""
+
+    answers: Float[Tensor, "1 ..."]
+    maps: list[FeatureMaps]
+    attention: list[PatchAttention]
+    rollout: Float[Tensor, "h w"] | None
+
+
 @torch.inference_mode()
-def look_inside(model: ImageModel, pixels: Pixels) -> Insides:
-    images = model.levels.normalise(pixels[None])
+def watch(model: Any, image: Float[Tensor, "1 C H W"]) -> Watched:
     maps, handles = list[FeatureMaps](), list[Any]()
-    for name, module in model.model.named_modules():
+    for name, module in model.named_modules():
         if isinstance(module, ResidualConvolution):
             keep = lambda _m, _i, out, name=name: maps.append(FeatureMaps(in_words(name), out[0].clone()))  # noqa: E731
             handles.append(module.register_forward_hook(keep))
-    with watching(model.model) as seen:
-        answers = model.model(images)
+    with watching(model) as seen:
+        answers = model(image)
     for handle in handles:
         handle.remove()
     if not (maps or seen):
@@ -77,9 +84,9 @@ def look_inside(model: ImageModel, pixels: Pixels) -> Insides:
             "an mlp has neither feature maps nor attention to look at; give a model of the family cnn or vit",
         )
     weights = [found[0] for [found] in seen.values()]  # (H T T) of each block
-    attention = [class_attention(block, one, model.model.config.grid()) for block, one in enumerate(weights, start=1)]
-    rollout = roll_out(weights).unflatten(0, model.model.config.grid()) if weights else None
-    return Insides(pixels, told_of(model, pixels, answers), maps, attention, rollout)
+    attention = [class_attention(block, one, model.config.grid()) for block, one in enumerate(weights, start=1)]
+    rollout = roll_out(weights).unflatten(0, model.config.grid()) if weights else None
+    return Watched(answers, maps, attention, rollout)
 
 
 def class_attention(block: int, weights: Float[Tensor, "H T T"], grid: tuple[int, int]) -> PatchAttention:
@@ -99,19 +106,3 @@ def in_words(name: str) -> str:
     """reader.stages.0.1 → stage 1, layer 2; up.0 → way up 1."""
     parts = [int(part) + 1 for part in name.split(".") if part.isdigit()]
     return f"way up {parts[0]}" if name.startswith("up") else f"stage {parts[0]}, layer {parts[1]}"
-
-
-def told_of(model: ImageModel, pixels: Pixels, answers: Tensor) -> list[tuple[str, str]]:
-    """As pairs of a word and its value, the likeliest first."""
-    if isinstance(model, ImageClassifier):
-        [one] = model.label([pixels])
-        ordered = sorted(one.probabilities.items(), key=lambda pair: -pair[1])
-        return [(label, f"{share:.2%}") for label, share in ordered[:5]]
-    if isinstance(model, ImageRegressor):
-        [row] = model.numbers([pixels]).tolist()
-        return [(name, f"{value:.5g}") for name, value in zip(model.names, row, strict=True)]
-    if isinstance(model, ImageSegmenter):
-        mask = answers[0].argmax(dim=0)
-        shares = [(label, (mask == number).float().mean().item()) for number, label in enumerate(model.classes)]
-        return [(label, f"{share:.1%}") for label, share in sorted(shares, key=lambda pair: -pair[1])]
-    return []

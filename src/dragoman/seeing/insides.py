@@ -91,7 +91,7 @@ def draw_insides(found: Insides, title: str) -> Any:
         for axes, (caption, picture) in zip(line, row, strict=False):
             axes.imshow(picture, cmap="gray", interpolation="nearest")
             axes.set_title(caption, fontsize=8)
-    told = ", ".join(f"{word} {value}" for word, value in found.told[:4])
+    told = ", ".join(f"{word} ({value})" for word, value in found.told[:4])
     figure.suptitle(f"{title}: {told}" if told else title, fontsize=10)
     return figure
 
