@@ -6,7 +6,8 @@ Letters for tensor axes, the same in every file:
     S  source tokens             D  width of a token vector
     T  target tokens             d  width of one head, D / H
     Q  queries                   V  vocabulary
-    K  keys (and values)
+    K  keys (and values)         C  channels of an image, or classes
+    P  patches of an image       H W  its height and width, where there are no heads
 
 Masks are boolean and say where one MAY look: True is visible, False is hidden.
 """
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from dragoman.decoding.classify import Classified as Classified
     from dragoman.decoding.classify import Classifier as Classifier
     from dragoman.decoding.generate import TextWriter as TextWriter
+    from dragoman.decoding.images import ImageClassifier as ImageClassifier
+    from dragoman.decoding.images import ImageRegressor as ImageRegressor
+    from dragoman.decoding.images import ImageSegmenter as ImageSegmenter
     from dragoman.decoding.translate import Translation as Translation
     from dragoman.decoding.translate import Translator as Translator
     from dragoman.decoding.words import WordVectors as WordVectors
@@ -36,6 +40,9 @@ PUBLIC = {  # imported when first used: `import dragoman` must not import torch
     "Classified": "dragoman.decoding.classify",
     "Classifier": "dragoman.decoding.classify",
     "TextWriter": "dragoman.decoding.generate",
+    "ImageClassifier": "dragoman.decoding.images",
+    "ImageRegressor": "dragoman.decoding.images",
+    "ImageSegmenter": "dragoman.decoding.images",
     "Translator": "dragoman.decoding.translate",
     "Translation": "dragoman.decoding.translate",
     "WordVectors": "dragoman.decoding.words",

@@ -22,16 +22,17 @@ app = cyclopts.App(
 )
 COMMANDS = {
     "demo": "train a translator on generated data, show it learn, save its page",
-    "train": "learn to translate from parallel text, to write from one text, or to label from labelled texts",
+    "train": "learn to translate from parallel text, to write from one text, or to label from labelled texts or images",
     "translate": "translate texts, a file, or standard input, line by line",
     "generate": "write on from a prompt with a language model",
-    "classify": "tell the labels of texts, a file, or standard input, line by line",
+    "classify": "tell the labels of texts, a file, or standard input, line by line; or what is on images",
     "fill": "name the likeliest words for masked places of a text",
     "embed": "turn texts into vectors, and find which are near to each other",
     "score": "measure a translator by BLEU, chrF and TER, a language model by perplexity, a classifier by accuracy",
     "compare": "train several models on equal terms, and say which is better, where, and at what cost",
+    "look": "show what an image model sees: feature maps, or where attention looks",
     "import": "turn a Hugging Face folder into a model's folder",
-    "data": "check, count, split or generate parallel text",
+    "data": "check, count, split or generate parallel text; generate pictures",
 }
 for name, sentence in COMMANDS.items():
     file = "import_" if name == "import" else name  # a word that Python keeps for itself

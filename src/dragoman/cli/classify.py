@@ -1,4 +1,4 @@
-"""dragoman classify: one line in, its label out, whatever the line holds."""
+"""dragoman classify: one line in, its label out, whatever the line holds; or an image in, what is on it out."""
 
 import json as json_module
 import sys
@@ -12,32 +12,48 @@ def classify(
     model: str,
     *texts: str,
     input: Path | None = None,
+    output: Path | None = None,
     threads: int | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
-    """Tell the label of each text, line by line: `label<TAB>probability`.
+    """Tell the label of each text, line by line: `label<TAB>probability`. Of images also numbers, or masks.
 
     Parameters
     ----------
     model
-        A run's folder, or a model's, that learned to classify.
+        A run's folder, or a model's, that learned to classify, or of images to regress or to segment.
     texts
-        What to label; else the lines of --input, or of standard input. A tab divides two texts judged together.
+        What to label; else the lines of --input, or of standard input. A tab divides two texts judged together. For a
+        model that reads images: image files, or idx files, .npz files and folders of images.
     input
-        A file, one text a line.
+        A file, one text a line; or the name of one image a line.
+    output
+        Of a model that labels every pixel: the folder to write a mask for each image into.
     threads
         Processor threads to use; else one for each core.
     json
         One JSON object a line: the label, its probability, and the probabilities of all.
     """
+    from dragoman.cli.kind import kind_of
     from dragoman.errors import UsageError
+    from dragoman.images import FAMILIES
     from dragoman.text.reading import refuse_missing
 
     if texts and input:
         raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
     if input:
         refuse_missing(input)
+    if kind_of(Path(model))[1] in FAMILIES:
+        from dragoman.cli.classify_images import classify_images
 
+        return classify_images(model, texts, input, output, threads, json)
+    if output:
+        raise UsageError("E-IMG-14", f"--output is for the masks of images, and {model} labels texts; leave it out")
+    classify_texts(model, list(texts), input, threads, json)
+    return 0
+
+
+def classify_texts(model: str, texts: list[str], input: Path | None, threads: int | None, json: bool) -> None:
     from dragoman.cli.translate import open_output, read_input
     from dragoman.decoding.classify import Classifier
     from dragoman.jobs.machine import use_threads
@@ -47,7 +63,7 @@ def classify(
     classifier = load_as(Classifier, model)
     done = 0
     with open_output(None) as out:
-        for lines in read_input(list(texts), input):
+        for lines in read_input(texts, input):
             found = classifier.classify(
                 lines, first_line=done + 1, notice=lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr)
             )
@@ -56,4 +72,3 @@ def classify(
                 print(whole if json else f"{one.label}\t{one.probability:.4f}", file=out)
             out.flush()
             done += len(lines)
-    return 0

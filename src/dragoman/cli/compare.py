@@ -17,12 +17,15 @@ FILES = Parameter(consume_multiple=True, negative="")
 
 def compare(
     *corpora: Annotated[
-        str, Parameter(help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or lines of label<TAB>text")
+        str,
+        Parameter(
+            help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or lines of label<TAB>text; or images"
+        ),
     ],
     test: Annotated[list[str], FILES],
     models: str,
     out: str,
-    task: Literal["translate", "classify"] = "translate",
+    task: Literal["", "translate", "classify"] = "",
     valid: Annotated[list[str] | None, FILES] = None,
     minutes: float | None = None,
     epochs: float | None = None,
@@ -52,7 +55,8 @@ def compare(
     out
         The comparison's folder.
     task
-        translate; or classify, for models that label texts: bag,bag+attention,rnn,bert.
+        translate; or classify, for models that label texts, such as bag,bag+attention,rnn,bert; images are classified,
+        as by mlp,cnn,vit.
     valid
         Validation data, as for train. Without it a part is split off, the same for every model.
     minutes

@@ -137,7 +137,11 @@ def split(
 @app.command
 def make(
     kind: Annotated[
-        str, Parameter(help="what the pairs are about: dates, numbers, copy, reverse, or several, as copy+reverse")
+        str,
+        Parameter(
+            help="what the pairs are about: dates, numbers, copy, reverse, or several, as copy+reverse; or what is on "
+            "pictures: road, boxes, shapes"
+        ),
     ],
     out: Annotated[Path, Parameter(help="the folder to write train, valid and test into")],
     *,
@@ -147,10 +151,22 @@ def make(
     seed: Annotated[int, Parameter(help="the same seed makes the same corpus")] = 0,
     as_json: Json = False,
 ) -> None:
-    """generate a corpus: dates to write as 2026-11-15, numbers in words, sequences to copy or to reverse"""
-    from dragoman.text.generated import write_corpus
+    """generate a corpus: dates to write as 2026-11-15, numbers in words, sequences; or pictures with what is on them"""
+    from dragoman.config import nearest
+    from dragoman.errors import UsageError
+    from dragoman.images import generated as pictures
+    from dragoman.text import generated as pairs
 
-    for path in write_corpus(kind, out, count=count, valid=valid, test=test, seed=seed):
+    known = [*pairs.KINDS, *pictures.KINDS]
+    wrong = next((one for one in kind.split("+") if one not in known), None)
+    if wrong is not None:
+        raise UsageError(
+            "E-USE-02",
+            f"there is no kind of generated data called {wrong!r}; {nearest(wrong, known)} "
+            f"The kinds are {', '.join(known)}",
+        )
+    write = pictures.write_pictures if kind in pictures.KINDS else pairs.write_corpus
+    for path in write(kind, out, count=count, valid=valid, test=test, seed=seed):
         print(to_json({"file": str(path)}) if as_json else path)
 
 

@@ -21,7 +21,15 @@ from dragoman.jobs.train import Event, Finished, Notice, Report, Validation, fla
 from dragoman.lab.stage import Stage
 
 Told = Event | Planned | Stage
-SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "macro_f1": "macro-F1"}
+SHOWN_AS = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "macro_f1": "macro-F1",
+    "r2": "R²",
+    "mean_error": "mean error",
+    "mean_iou": "mean IoU",
+    "pixel_accuracy": "pixel accuracy",
+}
 QUIET = 30.0  # seconds between two lines where there is no terminal
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def import_(folder: Path, out: Path, /) -> int:
-    """Import BERT, GPT-2, T5 or Marian: weights, tokenizer, and how `generate` would decode.
+    """Import BERT, GPT-2, T5, Marian or ViT: weights, tokenizer or levels of images, how `generate` would decode.
 
     Parameters
     ----------
@@ -25,6 +25,6 @@ def import_(folder: Path, out: Path, /) -> int:
     from dragoman.runs.model import save_model, weights_of
 
     saved, story = import_folder(folder, lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr))
-    save_model(out, saved.model.config, weights_of(saved.model), saved.tokenizers, saved.about)
+    save_model(out, saved.model.config, weights_of(saved.model), saved.tokens, saved.about)
     print(f"imported {story}")
     return 0

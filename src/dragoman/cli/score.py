@@ -33,7 +33,8 @@ def score(
     """Translate SOURCE and compare with REFERENCE by sacreBLEU: BLEU, chrF and TER with 95 % intervals.
 
     A language model is given one TEXT, and its perplexity is told: exp of the mean of −log p(token | all before it).
-    A classifier is given lines of label<TAB>text: accuracy with Wilson's 95 % interval, F1, which labels it mixed up.
+    A classifier is given lines of label<TAB>text, or images with labels: accuracy with Wilson's 95 % interval, F1,
+    which labels it mixed up. Of images also numbers (R², mean error) and masks (mean IoU, pixel accuracy).
     Vectors of words are given what people judged: word<TAB>word<TAB>score, or analogies of four words a line.
 
     Parameters
@@ -42,7 +43,8 @@ def score(
         A run's folder, a model's, or one of Hugging Face.
     corpora
         SOURCE and REFERENCE, line by line; or one .tsv, .jsonl or .tmx; or a TEXT for a language model; or files of
-        label<TAB>text for a classifier; or tests of words, such as WordSim-353 and questions-words.txt.
+        label<TAB>text for a classifier; or images (idx, .npz, a folder) for a model that reads them; or tests of words,
+        such as WordSim-353 and questions-words.txt, for word2vec and glove.
     hypotheses
         Score this file's lines instead of translating; the model is not opened then.
     beam
@@ -62,11 +64,16 @@ def score(
     json
         One JSON object on one line.
     """
+    from dragoman.cli.kind import kind_of
+    from dragoman.cli.score_images import score_images
     from dragoman.errors import UsageError
     from dragoman.evaluation import scores
+    from dragoman.images import FAMILIES as IMAGE_FAMILIES
     from dragoman.text.corpus import check_alignment, find_corpus, is_lone_text
 
-    task = "" if hypotheses else task_of(Path(model))
+    task, family = ("", "") if hypotheses else kind_of(Path(model))
+    if family in IMAGE_FAMILIES:
+        return score_images(model, corpora, threads, json, plot)
     if task == "classify":
         return score_labels(model, corpora, encoding, threads, json, plot)
     if plot:
@@ -121,16 +128,6 @@ def score_text(model: str, path: Path, encoding: str, threads: int | None, json:
     return 0
 
 
-def task_of(model: Path) -> str:
-    """Told from its settings, before torch is imported; what is no model at all is said when it is opened."""
-    for folder in (model / "model", model / "model.old", model):
-        try:
-            return str(json_module.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]["task"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return ""
-
-
 def score_labels(
     model: str, corpora: Sequence[str], encoding: str, threads: int | None, json: bool, plot: Path | None
 ) -> int:
@@ -176,12 +173,12 @@ def refuse_plot(path: Path | None) -> None:
 
 def show_confusion(found: "Confusion") -> None:
     low, high = found.interval
-    print(f"{found.texts:,} texts, {found.right:,} labelled right")
+    print(f"{found.texts:,} {found.counted}, {found.right:,} labelled right")
     print(
         f"accuracy {found.accuracy:.2%} (95 % interval {low:.2%} to {high:.2%}, Wilson)   macro-F1 {found.macro_f1:.2%}"
     )
     wide = max(8, *(len(name) for name in found.classes))
-    print(f"\n{'label':<{wide}}{'texts':>8}{'precision':>11}{'recall':>9}{'F1':>9}")
+    print(f"\n{'label':<{wide}}{found.counted:>8}{'precision':>11}{'recall':>9}{'F1':>9}")
     for one in found.by_class:
         print(f"{one.label:<{wide}}{one.texts:>8,}{one.precision:>11.1%}{one.recall:>9.1%}{one.f1:>9.1%}")
     column = max(6, *(len(name) for name in found.classes)) + 2
@@ -193,7 +190,7 @@ def show_confusion(found: "Confusion") -> None:
 
 def confusion_as_dict(found: "Confusion") -> dict[str, Any]:
     return {
-        "texts": found.texts,
+        found.counted: found.texts,
         "right": found.right,
         "accuracy": found.accuracy,
         "interval": list(found.interval),

@@ -1,4 +1,4 @@
-"""dragoman train: two files in, a translator out; a text in, a writer of such; labelled texts in, a classifier."""
+"""dragoman train: two files in, a translator out; a text in, a writer of such; labels in, a classifier."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,8 @@ def train(
     *corpora: Annotated[
         str,
         Parameter(
-            help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or a text; or lines of label<TAB>text"
+            help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or a text; or lines of label<TAB>text; "
+            "or images: idx, .npz, or a folder"
         ),
     ],
     valid: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
@@ -38,7 +39,7 @@ def train(
     dry_run: Annotated[bool, WORDS] = False,
     json: Annotated[bool, WORDS] = False,
 ) -> int:
-    """Learn to translate from parallel text, to write from a text, or to label from labelled texts.
+    """Learn to translate from parallel text, to write from a text, or to label from labelled texts or images.
 
     The same command goes on with a stopped run.
 
@@ -49,16 +50,17 @@ def train(
     valid
         Validation data: SOURCE TARGET, or one corpus. Without it a part is split off by a hash of the source.
     task
-        What to learn: translate (two files, or pairs), write (a text) or classify (lines of label<TAB>text); else told
-        from the files.
+        What to learn: translate (two files, or pairs), write (a text) or classify (lines of label<TAB>text, or images
+        with labels); of images also regress (numbers) and segment (a label for each pixel); else told from the files.
     family
         Which kind of model: transformer (usual for pairs) or rnn (usual for a text). An rnn's model.cell is rnn, gru or
         lstm; its model.attention none, additive, dot, bilinear, low-rank or scaled. To classify: bag, rnn or bert, with
-        model.pooling. For vectors of words: word2vec, whose model.kind is skip-gram or cbow, or glove.
+        model.pooling. For vectors of words: word2vec, whose model.kind is skip-gram or cbow, or glove. For images: cnn
+        (usual), vit or mlp.
     preset
         A fixed size: tiny, small, or base (the paper's). Else the size is chosen from the corpus and the time.
     config
-        A TOML file of settings, in sections data, tokenizer, model, training, search.
+        A TOML file of settings, in sections data, images, tokenizer, model, training, search.
     set
         One setting, as section.key=value; may be repeated.
     start_from
@@ -94,6 +96,7 @@ def train(
         Print every event as one JSON object a line.
     """
     from dragoman.errors import MachineError
+    from dragoman.images.corpus import find_images, holds_images
     from dragoman.jobs.request import Request, gather_settings
     from dragoman.text.corpus import find_corpus, is_lone_text
     from dragoman.text.reading import refuse_missing
@@ -112,9 +115,9 @@ def train(
         },
         section="train",
     )  # fmt: skip
-    if (
-        task in TEXTS or family in ("bag", "word2vec", "glove") or is_lone_text(corpora)
-    ):  # a missing file is said before torch is imported
+    if holds_images(corpora):  # a missing file is said before torch is imported
+        find_images(corpora)
+    elif task in TEXTS or family in ("bag", "word2vec", "glove") or is_lone_text(corpora):
         for path in corpora:
             refuse_missing(Path(path))
     else:

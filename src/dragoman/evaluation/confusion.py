@@ -35,6 +35,7 @@ class ClassScore:
 class Confusion:
     classes: tuple[str, ...]
     counts: Int[np.ndarray, "C C"]  # a row for each right label, a column for each given one
+    counted: str = "texts"  # or images: what was labelled
 
     @property
     def texts(self) -> int:
@@ -97,4 +98,5 @@ def wilson(right: int, of: int) -> tuple[float, float]:
     share, spread = right / of, Z * Z / of
     middle = share + spread / 2
     half = Z * math.sqrt(share * (1 - share) / of + spread / (4 * of))
-    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
+    low, high = (middle - half) / (1 + spread), (middle + half) / (1 + spread)
+    return min(share, max(0.0, low)), max(share, min(1.0, high))  # rounded, all right could lie above the interval

@@ -78,7 +78,7 @@ class Foreign(NamedTuple):
 
     config: Callable[[Folder], Settings]
     table: Callable[[Folder, Collection[str]], Table]  # given the names of the tensors that there are
-    tokenizers: Callable[[Folder], Tokenizers]
+    tokenizers: Callable[[Folder], Tokenizers] | None  # None where it reads images
     about: Callable[[Folder, Settings], dict[str, Any]]  # how to use it, as a model's folder has it
 
 

@@ -12,6 +12,7 @@ from dragoman.interop.huggingface import Folder, Foreign, Notice, open_folder, r
 from dragoman.interop.marian import MARIAN
 from dragoman.interop.t5 import T5
 from dragoman.interop.tables import move_in
+from dragoman.interop.vit import VIT
 from dragoman.runs.model import SavedModel
 from dragoman.text.tokenizer import Tokenizers, one_line
 
@@ -24,6 +25,8 @@ ARCHITECTURES: dict[str, Foreign] = {
     "GPT2Model": GPT2,
     "T5ForConditionalGeneration": T5,
     "MarianMTModel": MARIAN,
+    "ViTForImageClassification": VIT,
+    "ViTModel": VIT,
 }
 
 
@@ -43,7 +46,8 @@ def import_folder(path: Path, notice: Notice) -> Imported:
     config: Any = foreign.config(folder)
     weights = read_weights(path, notice)
     tokenizers = read_tokenizers(foreign, folder)
-    refuse_large(path, tokenizers, config)
+    if tokenizers is not None:
+        refuse_large(path, tokenizers, config)
     model = models.build(config)
     unused = move_in(weights, foreign.table(folder, weights.keys()), model, str(path))
     about = foreign.about(folder, config)
@@ -56,7 +60,9 @@ def import_folder(path: Path, notice: Notice) -> Imported:
     return Imported(SavedModel(model.eval(), tokenizers, about), story)
 
 
-def read_tokenizers(foreign: Foreign, folder: Folder) -> Tokenizers:
+def read_tokenizers(foreign: Foreign, folder: Folder) -> Tokenizers | None:
+    if foreign.tokenizers is None:
+        return None
     try:
         return foreign.tokenizers(folder)
     except DragomanError:

@@ -66,10 +66,10 @@ def width_name(fields: Any) -> str:
 
 
 @torch.no_grad()
-def put_vectors(model: nn.Module, tokenizers: Tokenizers, vectors: NamedVectors, path: str) -> str:
+def put_vectors(model: nn.Module, tokenizers: Tokenizers | None, vectors: NamedVectors, path: str) -> str:
     """Write them into the model's tables; how many there were, as a sentence."""
     tables = [(name, part.table.weight) for name, part in model.named_modules() if isinstance(part, TokenEmbedding)]
-    if not tables:
+    if not tables or tokenizers is None:
         raise UsageError("E-USE-16", f"this family has no table of token vectors to begin with {path}; see --from")
     rows = {word: row for row, word in enumerate(vectors.words)}
     told = []

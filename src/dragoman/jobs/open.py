@@ -8,6 +8,7 @@ from dragoman.decoding.classify import Classifier
 from dragoman.decoding.embed import Embedder
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.images import ImageClassifier, ImageEmbedder, ImageModel, ImageRegressor, ImageSegmenter
 from dragoman.decoding.sample import SampleConfig
 from dragoman.decoding.translate import Translator
 from dragoman.decoding.words import WordVectors
@@ -16,14 +17,22 @@ from dragoman.interop.huggingface import is_huggingface
 from dragoman.interop.importing import import_folder
 from dragoman.runs.model import SavedModel, open_model
 
-Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier, WordVectors)
-Learned = Translator | TextWriter | Filler | Classifier | Embedder | WordVectors
+Learned = Translator | TextWriter | Filler | Classifier | Embedder | WordVectors | ImageModel
+Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier, WordVectors, ImageModel)
 COMMANDS = {  # task -> command
     "translate": "translate",
     "write": "generate",
     "fill": "fill",
     "embed": "embed",
     "classify": "classify",
+    "regress": "classify",
+    "segment": "classify",
+}
+IMAGE_MODELS: dict[str, type[ImageModel]] = {
+    "classify": ImageClassifier,
+    "regress": ImageRegressor,
+    "segment": ImageSegmenter,
+    "embed": ImageEmbedder,
 }
 
 
@@ -39,6 +48,8 @@ def open_any(path: Path) -> SavedModel:
 
 
 def as_learned(saved: SavedModel) -> Learned:
+    if saved.tokens is None:
+        return IMAGE_MODELS[saved.task](saved.model, saved.about)
     match saved.task:
         case "write":
             sampling = SampleConfig.read(saved.about.get("sampling", {}), section="sampling")
@@ -58,16 +69,17 @@ def load_as(kind: type[Wanted], path: str | Path) -> Wanted:
     saved = open_any(Path(path))
     found = as_learned(saved)
     if not isinstance(found, kind):
+        what = " images" if saved.tokens is None else ""
         raise DataError(
             "E-RUN-10",
-            f"{path} holds a model that learned to {saved.task}; use it with dragoman {COMMANDS[saved.task]}",
+            f"{path} holds a model that learned to {saved.task}{what}; use it with dragoman {COMMANDS[saved.task]}",
         )
     return found
 
 
 def load_embedder(path: str | Path) -> Embedder | WordVectors:
     saved = open_any(Path(path))
-    if not (hasattr(saved.model, "reader") or hasattr(saved.model, "vectors")):
+    if saved.tokens is None or not (hasattr(saved.model, "reader") or hasattr(saved.model, "vectors")):
         raise DataError(
             "E-RUN-10",
             f"{path} holds a model that learned to {saved.task}, and has no vectors for texts; give one of the family "

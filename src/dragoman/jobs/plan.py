@@ -163,6 +163,7 @@ CLASSIFYING = {"label_smoothing": 0.0, "tokens_per_step": 1024}  # of training, 
 CLASSIFYING_STEPS = {"bag": 2000, "rnn": 1000, "bert": 500}  # that a few thousand texts are good for
 CLASSIFYING_EPOCHS = (4.0, 40.0)  # at least, however many texts there are; at most, however few
 CLASSIFYING_RATE = {"bag": 0.5, "rnn": 0.5, "bert": 0.2}  # of the usual one: few labels are soon known by heart
+IMAGE_RATE = {"mlp": 0.5, "cnn": 0.3, "vit": 0.4}  # likewise, of families that read images
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
 EFFICIENCY = 0.38  # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory
@@ -291,7 +292,7 @@ def rate_for(optimizer: str, width: int, fine_tuning: bool, share: float = 1.0) 
 
 def rate_share(config: Any) -> float:
     task, family = task_and_family_of(config)
-    return CLASSIFYING_RATE[family] if task == "classify" else 1.0
+    return IMAGE_RATE.get(family) or (CLASSIFYING_RATE[family] if task == "classify" else 1.0)
 
 
 def plan_search(prepared: Prepared, config: Any, asked: Mapping[str, Any]) -> SearchConfig:

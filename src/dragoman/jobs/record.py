@@ -13,7 +13,7 @@ from dragoman.jobs.request import Request
 from dragoman.jobs.task import Sources
 from dragoman.jobs.train import Run
 from dragoman.models import task_and_family_of
-from dragoman.text.corpus import fingerprint
+from dragoman.text.corpus import files_in, fingerprint
 
 
 class Timing(NamedTuple):
@@ -28,12 +28,7 @@ def record(
     """All that run.toml holds: what was asked, what was chosen, from which files, on which machine. `vectors` says with
     which it began, where they were given."""
     files = {
-        str(number): {
-            "path": str(path.resolve()),
-            "bytes": path.stat().st_size,
-            "modified": path.stat().st_mtime_ns,
-            "sha256": fingerprint(path),
-        }
+        str(number): {"path": str(path.resolve()), **size_and_time(path), "sha256": fingerprint(path)}
         for number, path in enumerate(sources.paths, start=1)
     }
     config: Any = run.model.config
@@ -59,12 +54,18 @@ def record(
     }
 
 
+def size_and_time(path: Path) -> dict[str, int]:
+    """Of a file; of a folder all that is in it, and the time of the newest."""
+    files = files_in(path) if path.is_dir() else [path]
+    about = [file.stat() for file in files]
+    return {"bytes": sum(one.st_size for one in about), "modified": max((one.st_mtime_ns for one in about), default=0)}
+
+
 def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None:
     """A file with the size and time it had is taken as unchanged; any other is read again, to its last byte."""
     for file in files.values():
         path = Path(file["path"])
-        about = path.stat()
-        same = (about.st_size, about.st_mtime_ns) == (file["bytes"], file["modified"])
+        same = size_and_time(path) == {name: file[name] for name in ("bytes", "modified")}
         if not same and fingerprint(path) != file["sha256"]:
             raise DataError(
                 "E-DATA-09", f"{path} is not the file that {folder} was begun with; use --fresh to begin anew"
@@ -81,6 +82,8 @@ def describe(run: Run, named: Path, timing: Timing, spent: float, vectors: str) 
     minutes = (spent + t.steps * timing.step + (validations + 1) * timing.validation) / 60
     epochs = t.steps * t.accumulate / len(run.order)
     unit = "tokens" if run.optimizer else run.task.counted
+    images = run.task.counted == "images"
+    each = f"{t.images_per_step:,} images" if images else f"{t.tokens_per_step:,} {unit}"
     dropout = f", dropout {config.dropout:g}" if hasattr(config, "dropout") else ""
     return [
         *run.task.describe(),
@@ -92,7 +95,7 @@ def describe(run: Run, named: Path, timing: Timing, spent: float, vectors: str) 
         ("training", f"{t.optimizer}, rate {t.rate:g}, {t.schedule} after {t.warmup:,} steps of warm-up"),
         (
             "steps",
-            f"{t.steps:,} of {t.tokens_per_step:,} {unit}: {epochs:.1f} epochs, validated every {t.validate_every:,}",
+            f"{t.steps:,} of {each}: {epochs:.1f} epochs, validated every {t.validate_every:,}",
         ),
         ("expected", f"{minutes:.1f} minutes in all, {timing.memory / 2**30:.1f} GiB of memory"),
         ("folder", str(named)),

@@ -11,13 +11,13 @@ from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
 from dragoman.runs.record import read_toml
 
-SECTIONS = ("data", "tokenizer", "model", "training", "search")
+SECTIONS = ("data", "images", "tokenizer", "model", "training", "search")
 MAY_CHANGE = ("minutes", "epochs", "training.steps", "training.report_every")
 PREFIX = "DRAGOMAN_"
 
 
 class Request(Settings):
-    corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx")
+    corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx, or images")
     valid: list[str] = Field([], description="validation data, as one or two files; else a part is split off")
     out: str = Field("", description="the run's folder; else runs/<corpus>-<family>-<preset>")
     task: str = Field("", description="translate or write; else told from the files")

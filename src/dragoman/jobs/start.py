@@ -9,7 +9,7 @@ All of it is a generator of events. Standing time limits are real: `--minutes` c
 
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice, pairwise
 from math import inf
 from pathlib import Path
@@ -19,29 +19,22 @@ from typing import Any, NamedTuple
 
 import torch
 
-from dragoman.config import Settings, nearest
-from dragoman.decoding.beam import SearchConfig
-from dragoman.errors import UsageError
-from dragoman.jobs import classifying, embedding, plan, texts, translating
-from dragoman.jobs.filling import Filling
+from dragoman.config import Settings
+from dragoman.jobs import plan
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
-from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
-from dragoman.jobs.restoring import Restoring
+from dragoman.jobs.resolve import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
-from dragoman.jobs.writing import Writing
-from dragoman.models import FAMILIES, USUAL, find_family, settings_without_data
+from dragoman.models import find_family
 from dragoman.runs.checkpoint import save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
-from dragoman.runs.model import SavedModel, open_model, take_over, task_and_family_at
+from dragoman.runs.model import SavedModel, open_model, take_over
 from dragoman.runs.record import read_toml, write_toml
-from dragoman.text.corpus import is_lone_text
-from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.training.settings import TrainingConfig
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
@@ -49,13 +42,6 @@ MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
 TIMING = 0.04  # share of the time given to measuring a step, up to ten seconds
 RESERVE = 0.04  # share of the time left over: machines get slower more often than faster
 
-
-SECTIONS: dict[str, type[Settings]] = {
-    "data": DataConfig,
-    "tokenizer": TokenizerConfig,
-    "training": TrainingConfig,
-    "search": SearchConfig,
-}
 RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
 
@@ -77,7 +63,7 @@ def start(
     use_threads(threads)
     request = resolve(request)
     refuse_unknown_settings(request, request.task)
-    sources = TASKS[request.task].find(request)
+    sources = job_of(request.task, request.family).find(request)
     folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
     if dry_run:
         with TemporaryDirectory() as scratch:
@@ -116,7 +102,7 @@ def begin(
     saved = open_model(Path(request.start_from)) if request.start_from else None
     given = open_vectors(Path(request.embeddings)) if request.embeddings else None
     said: list[str] = []
-    task = TASKS[request.task].prepare(folder, request, sources, saved, said.append)
+    task = job_of(request.task, request.family).prepare(folder, request, sources, saved, said.append)
     yield from (Notice(sentence) for sentence in said)
 
     minutes = request.minutes or task.usual_minutes()
@@ -202,7 +188,7 @@ def saved_config(saved: SavedModel) -> Any:
 
 
 def disk_needed(run: Run) -> int:
-    """Checkpoints hold weights and up to two numbers more for each, one without an optimizer; and there is the model."""
+    """Checkpoints hold weights and up to two numbers more for each, or one; and there is the model."""
     size = 4 * sum(parameter.numel() for parameter in run.model.parameters())
     return (3 if run.optimizer else 2) * size * (run.training.average + 2) + 2 * size
 
@@ -219,7 +205,7 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
     refuse_changed_files(recorded["files"], folder)
     if recorded["run"]["torch"] != torch.__version__ or recorded["run"]["threads"] != torch.get_num_threads():
         yield Notice("torch or the number of threads is another than before: the last digits may differ")
-    task = TASKS[name].reopen(folder, recorded)
+    task = job_of(name, family).reopen(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     if training.model_dump() != recorded["training"]:
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
@@ -253,94 +239,3 @@ def set_aside(folder: Path) -> Iterator[Event]:
         for path in made:
             shutil.move(path, aside / path.name)
         yield Notice(f"what was in {folder} is now in {aside}")
-
-
-# ── tasks ─────────────────────────────────────────────────────────────────────────────────
-
-
-class Job(NamedTuple):
-    """How a task begins: its files found, then prepared in a folder, or found there."""
-
-    find: Callable[[Request], Any]  # Sources, of a kind that `prepare` knows
-    prepare: Callable[[Path, Request, Any, SavedModel | None, Callable[[str], None]], Task]
-    reopen: Callable[[Path, dict[str, Any]], Task]
-    sections: tuple[str, ...]  # of settings that it reads
-
-
-TASKS = {
-    "translate": Job(
-        translating.find, translating.Translating.prepare, translating.Translating.reopen, tuple(SECTIONS)
-    ),
-    "write": Job(texts.find, Writing.prepare, Writing.reopen, ("tokenizer", "training")),
-    "fill": Job(texts.find, Filling.prepare, Filling.reopen, ("tokenizer", "training")),
-    "restore": Job(texts.find, Restoring.prepare, Restoring.reopen, ("tokenizer", "training", "search")),
-    "embed": Job(embedding.find, embedding.prepare, embedding.reopen, ("tokenizer", "training")),
-    "classify": Job(
-        classifying.find,
-        classifying.Classifying.prepare,
-        classifying.Classifying.reopen,
-        ("data", "tokenizer", "training"),
-    ),
-}
-
-
-def resolve(request: Request) -> Request:
-    """Task and family: as asked for, as the model to start from has them, or as the files tell."""
-    known = task_and_family_at(Path(request.start_from)) if request.start_from else None
-    lone = is_lone_text(request.corpora)
-    if lone and not (request.task or request.family or known):
-        raise UsageError(
-            "E-USE-01",
-            f"one plain file has no partner ({Path(request.corpora[0]).name}): to translate, give SOURCE and TARGET; "
-            "to learn to write text like it, add --task write; to learn the labels of its lines, --task classify",
-        )
-    family = request.family or (known[1] if known else "")
-    learned = known[0] if known and not (lone and known[0] == "translate") else ""  # to translate takes two texts
-    task = request.task or learned or told_task(family, lone)
-    family = family or USUAL.get(task, "")
-    if known and (task, family) not in (known, *LEADS_TO.get(known, ())):
-        raise UsageError(
-            "E-USE-10",
-            f"{request.start_from} is of the family {known[1]} and learned to {known[0]}, and this run is to {task} "
-            f"with the family {family}; leave out --task and --family, or --from",
-        )
-    return request.model_copy(update={"task": task, "family": family})
-
-
-LEADS_TO = {  # what a model that learned one thing may go on to learn
-    ("translate", "t5"): [("restore", "t5")],
-    ("fill", "bert"): [("classify", "bert")],
-    ("embed", "bert"): [("classify", "bert")],
-}
-
-
-def told_task(family: str, lone: bool) -> str:
-    """From the family, where it learns one thing only; else from whether there is one text or pairs."""
-    kinds = ("write", "fill", "restore") if lone else ("translate",)
-    return next((task for task in kinds if family in FAMILIES[task]), only_task(family) or kinds[0])
-
-
-def only_task(family: str) -> str:
-    tasks = [task for task in TASKS if family in FAMILIES[task] and FAMILIES[task][family].trained]
-    return tasks[0] if len(tasks) == 1 else ""
-
-
-def refuse_unknown_settings(request: Request, task: str) -> None:
-    """Before any work: a wrong name must not be found after minutes of preparing."""
-    family = find_family(task, request.family)
-    if not family.trained:
-        others = [name for name, other in FAMILIES[task].items() if other.trained]
-        raise UsageError(
-            "E-USE-08",
-            f"a {request.family} is not trained to {task} by itself; leave out --task, or choose --family "
-            f"{' or '.join(others)}",
-        )
-    settings_without_data(family, request.asked("model"))
-    for section, settings in SECTIONS.items():
-        settings.read(request.asked(section), section=section)
-        if request.asked(section) and section not in TASKS[task].sections:
-            unread = f"{section}.{next(iter(request.asked(section)))}"
-            raise UsageError("E-SET-06", f"{unread} is not read where the task is to {task}; leave it out")
-    if request.preset and request.preset not in family.presets:
-        known = nearest(request.preset, list(family.presets))
-        raise UsageError("E-SET-07", f"there is no preset {request.preset!r}; {known}")

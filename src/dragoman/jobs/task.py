@@ -75,7 +75,7 @@ class Task(Protocol):
 
     @property
     def counted(self) -> str:
-        """What the loss is a mean over: tokens or texts."""
+        """What the loss is a mean over: tokens, texts or images."""
         ...
 
     @property
@@ -89,7 +89,10 @@ class Task(Protocol):
         ...
 
     @property
-    def tokenizers(self) -> Tokenizers: ...
+    def tokenizers(self) -> Tokenizers | None:
+        """None where images are read."""
+        ...
+
     def usual_minutes(self) -> float:
         """How long to train where nobody said."""
         ...

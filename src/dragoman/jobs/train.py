@@ -51,7 +51,7 @@ class Report(NamedTuple):
     gradient_norm: float
     seconds: float  # trained so far, over all sittings
     seconds_left: float
-    counted: str = "tokens"  # or texts: what the loss is a mean over
+    counted: str = "tokens"  # or texts, or images: what the loss is a mean over
 
 
 class Validation(NamedTuple):

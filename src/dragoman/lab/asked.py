@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from dragoman.config import Settings
 from dragoman.errors import UsageError
+from dragoman.images.corpus import ImageCorpus, find_images, holds_images
 from dragoman.runs.files import write_file
 from dragoman.text.corpus import Corpus, find_corpus, fingerprint
 from dragoman.text.labels import LabelledCorpus, find_labelled
@@ -18,7 +19,7 @@ RECORD = "compare.json"
 
 class Asked(Settings):
     corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx; or labelled texts")
-    task: Literal["translate", "classify"] = Field("translate", description="what the models learn")
+    task: Literal["", "translate", "classify"] = Field("", description="what is learned; else told from the files")
     valid: list[str] = Field([], description="validation data; else a part is split off, the same for every model")
     test: list[str] = Field(description="what the models are measured on")
     models: str = Field(description="names with commas between them")
@@ -40,8 +41,19 @@ class Asked(Settings):
     def budget(self) -> str:
         return f"{self.minutes:g} minutes" if self.minutes is not None else f"{self.epochs:g} epochs"
 
-    def find(self, files: list[str]) -> Corpus | LabelledCorpus:
-        return find_labelled(files, self.encoding) if self.task == "classify" else find_pairs(self, files)
+    @property
+    def of_images(self) -> bool:
+        return holds_images(self.corpora)
+
+    @property
+    def learned(self) -> str:
+        """The task, as asked for or as the files tell."""
+        return self.task or ("classify" if self.of_images else "translate")
+
+    def find(self, files: list[str]) -> Corpus | LabelledCorpus | ImageCorpus:
+        if self.of_images:
+            return find_images(files)
+        return find_labelled(files, self.encoding) if self.learned == "classify" else find_pairs(self, files)
 
     @model_validator(mode="after")
     def gives_one_budget(self) -> "Asked":
@@ -83,5 +95,5 @@ def lasting(asked: Asked) -> dict[str, Any]:
     flat = {f"{section}.{key}": value for section, keys in asked.settings.items() for key, value in keys.items()}
     files = {str(path.resolve()): fingerprint(path) for path in asked.find(asked.corpora).paths}
     valid = {str(path.resolve()): fingerprint(path) for path in asked.find(asked.valid).paths} if asked.valid else {}
-    task = {} if asked.task == "translate" else {"task": asked.task}
+    task = {} if asked.learned == "translate" else {"task": asked.learned}
     return {**plain, **task, **flat, "files": files, "valid": valid}

@@ -9,13 +9,16 @@ from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from dragoman.errors import DataError
 from dragoman.evaluation.confusion import Confusion, confusion_of
 from dragoman.evaluation.scores import Score
 from dragoman.evaluation.significance import Paired
+from dragoman.images.corpus import find_images
 from dragoman.jobs.open import load
+from dragoman.jobs.pictures import ImagesConfig
 from dragoman.lab.asked import Asked
 from dragoman.lab.results import HeldOutItems, Labelled
 from dragoman.text.corpus import Dropped
@@ -116,5 +119,16 @@ def read_exam(asked: Asked) -> Items:
 
 
 def read_items(asked: Asked, files: list[str]) -> Iterator[Item]:
+    if asked.of_images:
+        yield from read_images(asked, files)
+        return
     for found in find_labelled(files, asked.encoding).texts(Dropped()):
         yield Item(found.text, found.text, found.label, hashlib.sha256(found.text.encode()).hexdigest())
+
+
+def read_images(asked: Asked, files: list[str]) -> Iterator[Item]:
+    corpus = find_images(files)
+    form = corpus.form(ImagesConfig.read(asked.settings.get("images", {}), section="images").asked_size())
+    rows = zip(corpus.pixels(form), corpus.names(), corpus.labels(), strict=True)
+    for pixels, name, label in rows:
+        yield Item(np.moveaxis(pixels, 0, -1), name, label, hashlib.sha256(pixels.tobytes()).hexdigest())

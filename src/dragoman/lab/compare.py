@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import dragoman
 from dragoman.errors import DataError, MachineError
 from dragoman.jobs.machine import use_threads
-from dragoman.jobs.start import refuse_unknown_settings
+from dragoman.jobs.resolve import refuse_unknown_settings, resolve
 from dragoman.jobs.train import Notice
 from dragoman.lab.asked import Asked, refuse_another
 from dragoman.lab.exam import Exam, describe_test, open_exam
@@ -43,9 +43,9 @@ def compare(asked: Asked, *, threads: int | None = None) -> Iterator[Told | Done
     from dragoman.lab.report import write_report  # it draws
 
     use_threads(threads)
-    models = read_names(asked.models, asked.task)
+    models = read_names(asked.models, asked.learned)
     for model in models:
-        refuse_unknown_settings(request_for(asked, model, asked.folder), asked.task)
+        refuse_unknown_settings(resolve(request_for(asked, model, asked.folder)), asked.learned)
     test = open_exam(asked)
     with only_writer(asked.folder):
         refuse_another(asked)
@@ -59,12 +59,12 @@ def compare(asked: Asked, *, threads: int | None = None) -> Iterator[Told | Done
             shared = what_is_shared(asked, compared)
         report = Report(
             dragoman=dragoman.__version__,
-            task=asked.task,
+            task=asked.learned,
             corpora=asked.corpora,
             budget=asked.budget,
             seed=asked.seed,
-            tokenizer=shared["tokenizer"],
-            tokens_per_step=shared["tokens_per_step"],
+            tokenizer=shared.get("tokenizer", ""),
+            batch=f"{shared['batch']:,} {'images' if asked.of_images else 'tokens'}",
             test=described,
             models=compared,
             neighbours=[compare_two(asked, a, b, test) for a, b in pairwise(compared)],
@@ -89,7 +89,7 @@ def compare_one(
     runs = yield from train_model(asked, model, stage, threads)
     best = min(runs, key=lambda run: run.validation_nats)
     last = stage._replace(doing="measuring", number=stage.number + len(runs) - 1)
-    measured = yield from measure_once(asked.folder / best.run, asked.task, test, last)
+    measured = yield from measure_once(asked.folder / best.run, asked.learned, test, last)
     settings = read_toml(asked.folder / best.run / "run.toml")["model"]
     return Compared(model.name, model.family, settings, best, runs, measured)
 
@@ -141,8 +141,9 @@ def what_is_shared(asked: Asked, models: list[Compared]) -> dict[str, Any]:
     for one in models:
         run = asked.folder / one.trained.run
         training = read_toml(run / "run.toml")["training"]
-        batches = {key: training[key] for key in ("tokens_per_step", "accumulate")}
-        found.append({"tokenizer": sha256(run / "tokenizer" / MANIFEST), **batches})
+        size = training["images_per_step" if asked.of_images else "tokens_per_step"]
+        tokens = {} if asked.of_images else {"tokenizer": sha256(run / "tokenizer" / MANIFEST)}
+        found.append({**tokens, "batch": size, "accumulate": training["accumulate"]})
     for one, shared in zip(models, found, strict=True):
         differing = [key for key in shared if shared[key] != found[0][key]]
         if differing:

@@ -30,7 +30,7 @@ class Exam(Protocol):
 
 def open_exam(asked: Asked) -> Exam:
     """Whatever can be wrong with it, or with the training data beside it, is found here."""
-    return classifiers.read_exam(asked) if asked.task == "classify" else translators.read_sentences(asked)
+    return classifiers.read_exam(asked) if asked.learned == "classify" else translators.read_sentences(asked)
 
 
 def describe_test(asked: Asked, test: Exam) -> HeldOut | HeldOutItems:
@@ -38,7 +38,7 @@ def describe_test(asked: Asked, test: Exam) -> HeldOut | HeldOutItems:
     path = asked.folder / "test.json"
     files = asked.find(asked.corpora).paths
     depends = {"named": asked.test, "test": test.sha256, "files": [fingerprint(file) for file in files]}
-    kind: type[HeldOut | HeldOutItems] = HeldOutItems if asked.task == "classify" else HeldOut
+    kind: type[HeldOut | HeldOutItems] = HeldOutItems if asked.learned == "classify" else HeldOut
     known = recall(path, depends, kind)
     if known:
         return known

@@ -37,6 +37,7 @@ PARTS: dict[str, dict[str, Parts]] = {  # task -> family -> its parts
         "bag": values("pooling", "mean", "attention"),
         "rnn": {**CELLS, **values("pooling", "last", "mean", "attention")},
         "bert": values("pooling", "first", "mean"),
+        "cnn": {"batch-norm": ("batch_norm", True), "no-batch-norm": ("batch_norm", False)},
     },
 }
 

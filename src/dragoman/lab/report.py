@@ -62,8 +62,8 @@ def introduction(report: Report) -> list[str]:
     what = "item" if report.task == "classify" else "source"
     leak = test.leak or f"No {what} of {' '.join(Path(path).name for path in test.files)} stands in the training data."
     return [
-        f"{len(report.models)} models, trained on {names} with {report.budget} each: the same data, the same "
-        f"tokenizer, the same batches of {report.tokens_per_step:,} tokens, seed {report.seed}.",
+        f"{len(report.models)} models, trained on {names} with {report.budget} each: the same data, "
+        f"{'the same tokenizer, ' if report.tokenizer else ''}the same batches of {report.batch}, seed {report.seed}.",
         leak,
     ]
 

@@ -130,8 +130,8 @@ class Report:
     corpora: list[str]
     budget: str
     seed: int
-    tokenizer: str  # sha256 of its manifest: every model has this one
-    tokens_per_step: int
+    tokenizer: str  # sha256 of its manifest: every model has this one; "" where images are read
+    batch: str  # what a step learns from, such as 2,048 tokens
     test: HeldOut | HeldOutItems
     models: list[Compared]
     neighbours: list[Neighbours]

@@ -69,7 +69,7 @@ def depends(request: Request, run: Path) -> dict[str, Any]:
 def request_for(asked: Asked, model: Named, run: Path) -> Request:
     settings = {**asked.settings, "model": {**asked.settings.get("model", {}), **model.settings}}
     values = asked.model_dump(include={"corpora", "valid", "source", "target", "encoding", "minutes", "epochs", "seed"})
-    own = {"task": asked.task, "family": model.family, "preset": model.preset, "out": str(run), "settings": settings}
+    own = {"task": asked.learned, "family": model.family, "preset": model.preset, "out": str(run), "settings": settings}
     return Request.read({**values, **own}, section="compare")
 
 

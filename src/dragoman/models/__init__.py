@@ -1,7 +1,7 @@
 """The model families, by what they are for. To add one: write its file, then add its line to FAMILIES."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
@@ -11,13 +11,16 @@ from dragoman.models import (
     bag,
     bert,
     bert_classifier,
+    cnn,
     gpt,
     marian,
+    mlp,
     rnn,
     rnn_classifier,
     rnn_writer,
     t5,
     transformer,
+    vit,
     word_vectors,
 )
 
@@ -28,6 +31,11 @@ class Family(NamedTuple):
     presets: dict[str, dict[str, Any]]
     one_table: bool = False  # of vectors, for all that is read and written: source and target share their tokens
     trained: bool = True  # else it is made from another, or comes from elsewhere
+    reads: Literal["text", "images"] = "text"
+
+
+def image_family(config: type[Settings], model: type[nn.Module], presets: dict[str, dict[str, Any]]) -> Family:
+    return Family(config, model, presets, reads="images")
 
 
 T5 = Family(t5.T5Config, t5.T5, t5.PRESETS, one_table=True)
@@ -47,12 +55,25 @@ FAMILIES: dict[str, dict[str, Family]] = {
         "word2vec": Family(word_vectors.Word2VecConfig, word_vectors.Word2Vec, word_vectors.PRESETS),
         "glove": Family(word_vectors.GloveConfig, word_vectors.Glove, word_vectors.PRESETS),
         "bert": Family(bert.BertVectorsConfig, bert.BertVectors, bert.PRESETS, trained=False),
+        "vit": Family(vit.VitVectorsConfig, vit.VitVectors, vit.PRESETS, trained=False, reads="images"),
     },
     "restore": {"t5": T5},
     "classify": {
         "bag": Family(bag.BagConfig, bag.Bag, bag.PRESETS),
         "rnn": Family(rnn_classifier.RnnClassifierConfig, rnn_classifier.RnnClassifier, rnn_classifier.PRESETS),
         "bert": Family(bert_classifier.BertClassifierConfig, bert_classifier.BertClassifier, bert_classifier.PRESETS),
+        "mlp": image_family(mlp.MlpClassifierConfig, mlp.Mlp, mlp.PRESETS),
+        "cnn": image_family(cnn.CnnClassifierConfig, cnn.Cnn, cnn.PRESETS),
+        "vit": image_family(vit.VitClassifierConfig, vit.Vit, vit.PRESETS),
+    },
+    "regress": {
+        "mlp": image_family(mlp.MlpRegressorConfig, mlp.Mlp, mlp.PRESETS),
+        "cnn": image_family(cnn.CnnRegressorConfig, cnn.Cnn, cnn.PRESETS),
+        "vit": image_family(vit.VitRegressorConfig, vit.Vit, vit.PRESETS),
+    },
+    "segment": {
+        "cnn": image_family(cnn.CnnSegmenterConfig, cnn.CnnSegmenter, cnn.PRESETS),
+        "vit": image_family(vit.VitSegmenterConfig, vit.VitSegmenter, vit.PRESETS),
     },
 }
 
@@ -60,10 +81,11 @@ USUAL = {  # the family, where nobody said
     "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "rnn",
     "embed": "word2vec",
 }  # fmt: skip
-
-
+USUAL_FOR_IMAGES = "cnn"
+ANY_SIZE = 2**8 * 3**2 * 5 * 7 * 11  # pixels; patches of any usual size divide it
 SIZES_FROM_DATA: dict[str, Any] = {  # what no person sets, with values for reading settings before the data is known
-    "vocabulary": 8, "source_vocabulary": 8, "target_vocabulary": 8, "classes": ("one", "other"),
+    "vocabulary": 8, "source_vocabulary": 8, "target_vocabulary": 8, "classes": ("one", "other"), "numbers": ("one",),
+    "size": (ANY_SIZE, ANY_SIZE), "channels": 1,
 }  # fmt: skip
 
 

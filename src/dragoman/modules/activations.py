@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-sigmoid, tanh = torch.sigmoid, torch.tanh
+sigmoid, tanh, relu = torch.sigmoid, torch.tanh, F.relu
 LEAK = 0.01
 Curve = Callable[[Tensor], Tensor]
 
@@ -61,7 +61,7 @@ class Activation(NamedTuple):
 ACTIVATIONS: dict[str, Activation] = {
     "sigmoid": Activation(sigmoid, lambda x: sigmoid(x) * (1 - sigmoid(x)), nn.Sigmoid, ("sigmoid",)),
     "tanh": Activation(tanh, lambda x: 1 - tanh(x) ** 2, nn.Tanh, ("tanh",)),
-    "relu": Activation(F.relu, lambda x: (x > 0).to(x.dtype), nn.ReLU, ("relu",)),
+    "relu": Activation(relu, lambda x: (x > 0).to(x.dtype), nn.ReLU, ("relu",)),
     "leaky-relu": Activation(
         partial(F.leaky_relu, negative_slope=LEAK),
         lambda x: torch.where(x > 0, 1.0, LEAK).to(x.dtype),

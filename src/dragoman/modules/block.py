@@ -1,6 +1,7 @@
 """The Transformer block, and a stack of them. One class serves every family:
 
-    encoder, BERT, ViT   no source attention   mask hides padding
+    encoder, BERT        no source attention   mask hides padding
+    ViT                  no source attention   no mask: every patch sees every other
     GPT                  no source attention   mask hides the future
     decoder, T5          source attention      mask hides the future
 
@@ -69,7 +70,7 @@ class Block(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        mask: Bool[Tensor, "#B #H #T #K"],
+        mask: Bool[Tensor, "#B #H #T #K"] | None,
         bias: Float[Tensor, "#B #H #T #K"] | None = None,
         past: Memory | None = None,
         source: Memory | None = None,
@@ -101,7 +102,7 @@ class Stack(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        mask: Bool[Tensor, "#B #H #T #K"],
+        mask: Bool[Tensor, "#B #H #T #K"] | None,
         bias: Float[Tensor, "#B #H #T #K"] | None = None,
         past: Past = (),
         source: Past = (),

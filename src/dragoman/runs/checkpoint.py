@@ -1,6 +1,6 @@
 """A checkpoint is all that a run needs to go on as if it had never stopped.
 
-    weights.safetensors     the model's parameters
+    weights.safetensors     the model's parameters, and what its norms have counted
     optimizer.safetensors   the optimizer's own numbers, each under its parameter's name; where there is an optimizer
     carried.safetensors     what goes on from one batch into the next, where a model has such a state
     state.json              the step, the best score so far, and whatever else the job keeps
@@ -106,10 +106,12 @@ def remove_old_checkpoints(run: Path, keep: list[Path]) -> None:
 def average_weights(paths: list[Path]) -> dict[str, Tensor]:
     """The mean of several checkpoints' weights, parameter by parameter."""
     total: dict[str, Tensor] = {}
+    kinds: dict[str, torch.dtype] = {}
     for path in paths:
         for name, tensor in read_tensors(path / "weights.safetensors").items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+            kinds[name] = tensor.dtype
+    return {name: (tensor / len(paths)).to(kinds[name]) for name, tensor in total.items()}
 
 
 # ── the optimizer's numbers ───────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 """A model's folder: weights, settings and tokenizer, enough to translate and nothing else.
 
-config.json           the model's settings, how to search, the languages
-tokenizer/            as trained
-weights.safetensors   the parameters by name; what is tied is stored once
+config.json           the model's settings, how to search, the languages, the levels of images
+tokenizer/            as trained; a model that reads images has none
+weights.safetensors   the parameters by name, what is tied stored once; and the running means of batch norms
 manifest.json         sha256 of each
 """
 
@@ -25,8 +25,14 @@ FORMAT = 1
 
 class SavedModel(NamedTuple):
     model: nn.Module
-    tokenizers: Tokenizers
+    tokens: Tokenizers | None  # None where it reads images
     about: dict[str, Any]  # how to use it: search settings, languages, the longest sentence trained on
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        if self.tokens is None:
+            raise DataError("E-RUN-10", f"this model learned to {self.task} images, and reads no text; give it images")
+        return self.tokens
 
     @property
     def task(self) -> str:
@@ -36,12 +42,13 @@ class SavedModel(NamedTuple):
 
 
 def save_model(
-    folder: Path, config: Any, weights: Mapping[str, Tensor], tokenizers: Tokenizers, about: dict[str, Any]
+    folder: Path, config: Any, weights: Mapping[str, Tensor], tokenizers: Tokenizers | None, about: dict[str, Any]
 ) -> None:
     def fill(ready: Path) -> None:
         settings = {"format": FORMAT, "model": models.to_dict(config), **about}
         (ready / "config.json").write_text(json.dumps(settings, indent=1, ensure_ascii=False), encoding="utf-8")
-        tokenizers.save(ready / "tokenizer")
+        if tokenizers is not None:
+            tokenizers.save(ready / "tokenizer")
         save_file(dict(weights), ready / "weights.safetensors")
 
     write_folder(folder, fill)
@@ -56,7 +63,8 @@ def open_model(path: Path) -> SavedModel:
         raise DataError("E-RUN-05", f"{folder} was written by a newer dragoman; install that version to open it")
     model = models.build(models.from_dict(about.pop("model")))
     load_weights(model, read_tensors(folder / "weights.safetensors"), folder)
-    return SavedModel(model.eval(), open_tokenizers(folder / "tokenizer"), about)
+    tokens = open_tokenizers(folder / "tokenizer") if (folder / "tokenizer").is_dir() else None
+    return SavedModel(model.eval(), tokens, about)
 
 
 def task_and_family_at(path: Path) -> tuple[str, str]:
@@ -82,13 +90,15 @@ def find_model(path: Path) -> Path:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter once: a tied table stands under the first of its names."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    """Every parameter once: a tied table stands under the first of its names. And what a norm has counted so far."""
+    lasting = model.state_dict().keys()  # a table that is computed, such as the waves of 2017, is not among them
+    counted = {name: buffer for name, buffer in model.named_buffers() if name in lasting}
+    return {name: parameter.detach() for name, parameter in model.named_parameters()} | counted
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
     """Every parameter filled, every tensor used, every shape equal — or a list of what is not."""
-    wanted = {name: parameter.data for name, parameter in model.named_parameters()}
+    wanted = weights_of(model)
     problems = [f"{name} is missing" for name in wanted.keys() - weights.keys()]
     problems += [f"{name} is left over" for name in weights.keys() - wanted.keys()]
     problems += [
@@ -104,7 +114,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) 
 
 def take_over(model: Any, old: Any, folder: Path) -> None:
     """All weights of a model of the same kind; of one of another kind its reader's, and what stands on it is new."""
-    if type(model) is type(old):
+    if model.config == old.config:
         load_weights(model, weights_of(old), folder)
     else:
         load_weights(model.reader, weights_of(old.reader), folder)

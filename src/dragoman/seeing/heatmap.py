@@ -41,11 +41,11 @@ def attention_page(title: str, note: str, sentences: Sequence[Shown]) -> str:
     return page(title, f"<p>{escape(note)}</p>\n{body}")
 
 
-def page(title: str, body: str, style: str = STYLE) -> str:
+def page(title: str, body: str, style: str = STYLE, policy: str = POLICY) -> str:
     """A whole web page that loads nothing from anywhere; its policy has the browser hold it to that."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title><style>{style}</style></head>\n"
         f"<body><h1>{escape(title)}</h1>{body}\n</body></html>\n"

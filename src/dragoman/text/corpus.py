@@ -334,10 +334,17 @@ def refuse_empty(dropped: Dropped, pairs: int, limit: float = 0.05) -> None:
 
 
 def fingerprint(path: Path) -> str:
-    """sha256 of the file as it lies on the disk."""
+    """sha256 of the file as it lies on the disk; of a folder, of the names and hashes of all that is in it."""
+    if path.is_dir():
+        listed = "".join(f"{file.relative_to(path)} {fingerprint(file)}\n" for file in files_in(path))
+        return hashlib.sha256(listed.encode()).hexdigest()
     refuse_missing(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())
 
 
 def part_of(source: str, seed: int = 0) -> float:

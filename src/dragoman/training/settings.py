@@ -9,6 +9,7 @@ from dragoman.training import optimizers, schedules
 class TrainingConfig(Settings):
     steps: int = Field(10_000, gt=0, description="optimizer steps in all")
     tokens_per_step: int = Field(2048, gt=0, description="tokens a step learns from: the mean of both sides, padded")
+    images_per_step: int = Field(128, gt=0, description="images a step learns from, where there are images")
     window: int = Field(64, gt=0, description="tokens of a text in a row that gradients flow back through")
     shuffle: bool = Field(False, description="windows of a text in random order; for models that carry no state")
     accumulate: int = Field(1, gt=0, description="micro-batches that a step is made of; more need less memory")

@@ -1,0 +1,17 @@
+"""What a model's folder holds, told from its settings, before torch is imported."""
+
+import json
+from pathlib import Path
+
+
+def kind_of(model: Path) -> tuple[str, str]:
+    """Task and family; empty words for what is no model, which is said when it is opened."""
+    for folder in (model / "model", model / "model.old", model):
+        try:
+            settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            if str((settings.get("architectures") or [""])[0]).startswith("ViT"):
+                return "classify", "vit"  # a folder of Hugging Face's
+            return settings["model"].get("task", "translate"), settings["model"]["family"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return "", ""

@@ -1,0 +1,76 @@
+"""dragoman score, where the model reads images: labels, numbers, or masks, beside the right ones."""
+
+import json as json_module
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.evaluation.numbers import NumberScores
+    from dragoman.evaluation.overlap import Overlap
+
+
+def score_images(model: str, corpora: Sequence[str], threads: int | None, json: bool, plot: Path | None) -> int:
+    from dragoman.cli.score import confusion_as_dict, refuse_plot, show_confusion
+    from dragoman.errors import UsageError
+    from dragoman.images.corpus import find_images
+
+    refuse_plot(plot)
+    corpus = find_images(corpora)
+
+    from dragoman.decoding.images import ImageClassifier, ImageModel, ImageRegressor, ImageSegmenter
+    from dragoman.evaluation.images import score_labels, score_masks, score_numbers
+    from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load_as
+
+    use_threads(threads)
+    opened = load_as(ImageModel, model)
+    if plot and not isinstance(opened, ImageClassifier):
+        raise UsageError("E-CLS-06", f"--plot draws the labels of a classifier, and {model} is none; leave it out")
+    match opened:
+        case ImageClassifier():
+            found = score_labels(opened, corpus)
+            if plot:
+                from dragoman.seeing.plots import draw_confusion, save_as
+
+                save_as(draw_confusion(found), plot)
+            if json:
+                print(json_module.dumps(confusion_as_dict(found), ensure_ascii=False))
+            else:
+                show_confusion(found)
+        case ImageRegressor():
+            show_numbers(score_numbers(opened, corpus), json)
+        case ImageSegmenter():
+            show_overlap(score_masks(opened, corpus), json)
+        case _:
+            raise UsageError("E-RUN-10", f"{model} tells nothing that can be scored: it has no last layer; train one")
+    return 0
+
+
+def show_numbers(found: "NumberScores", json: bool) -> None:
+    if json:
+        whole = {"images": found.images, "r2": found.r2, "mean_error": found.mean_error}
+        print(json_module.dumps({**whole, "numbers": [asdict(one) for one in found.each]}, ensure_ascii=False))
+        return
+    print(f"{found.images:,} images   R² {found.r2:.4f}   mean error {found.mean_error:.4g}")
+    print("\n95 % intervals of 1,000 resamples of the images")
+    wide = max(8, *(len(one.name) for one in found.each)) + 2
+    for one in found.each:
+        (low, high), (least, most) = one.r2_interval, one.error_interval
+        print(
+            f"{one.name:<{wide}}R² {one.r2:.4f} ({low:.4f} to {high:.4f})   "
+            f"mean error {one.mean_error:.4g} ({least:.4g} to {most:.4g})"
+        )
+
+
+def show_overlap(found: "Overlap", json: bool) -> None:
+    if json:
+        whole = {"images": found.images, "mean_iou": found.mean_iou, "pixel_accuracy": found.accuracy}
+        counts = {"classes": list(found.classes), "confusion": found.counts.tolist()}
+        print(json_module.dumps({**whole, "iou": found.iou, **counts}, ensure_ascii=False))
+        return
+    print(f"{found.images:,} images   mean IoU {found.mean_iou:.2%}   pixel accuracy {found.accuracy:.2%}\n")
+    wide = max(8, *(len(name) for name in found.classes)) + 2
+    for name, share in found.iou.items():
+        print(f"{name:<{wide}}IoU {share:.2%}")
