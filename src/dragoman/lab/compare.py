@@ -19,7 +19,7 @@ import dragoman
 from dragoman.errors import DataError, MachineError
 from dragoman.evaluation.significance import paired_bootstrap
 from dragoman.jobs.machine import use_threads
-from dragoman.jobs.start import refuse_unknown_settings
+from dragoman.jobs.tasks import refuse_unknown_settings
 from dragoman.jobs.train import Notice
 from dragoman.lab.asked import Asked, refuse_another
 from dragoman.lab.held_out import Sentences, describe_test, read_test
