@@ -228,6 +228,29 @@ def test_stopped_and_gone_on_with_it_ends_with_the_same_bits(here, whole, tmp_pa
     ).read_bytes()
 
 
+def test_validation_images_may_be_given_and_those_that_are_learned_too_are_said(here, tmp_path, capsys):
+    words = ["--steps", "2", *SIZES["cnn"], *FAST]
+    train, test = here / "train-images-idx3-ubyte", here / "test-images-idx3-ubyte"
+    assert main(["train", str(train), "--valid", str(test), "--out", str(tmp_path / "apart"), *words]) == 0
+    told = capsys.readouterr().err
+    assert "400 of 12x12, grey; 90 for validation" in told
+    assert "also stand in" not in told
+    assert main(["train", str(train), "--valid", str(train), "--out", str(tmp_path / "same"), *words]) == 0
+    assert "400 training images also stand in the validation data" in capsys.readouterr().err
+    assert main(["train", str(train), "--valid", str(here / "by-class"), "--out", str(tmp_path / "no"), *words]) == 3
+    assert "[E-IMG-12]" in capsys.readouterr().err
+
+
+def test_a_handful_of_images_is_split_too(tmp_path):
+    images, labels = stripes(9, seed=3)
+    np.savez(tmp_path / "few.npz", images=images, labels=labels)
+    settings = {"model": {"width": 4, "hidden": 8}, "images": {"shift": 0}}
+    run = dragoman.train(tmp_path / "few.npz", out=tmp_path / "run", steps=2, threads=1, settings=settings)
+    assert run == tmp_path / "run"
+    assert (len(ImageIndex(run / "data" / "train")), len(ImageIndex(run / "data" / "valid"))) == (8, 1)
+    assert dragoman.load(run).classes == ("0", "1", "2")
+
+
 def test_a_folder_that_changed_is_not_gone_on_with(here, tmp_path, capsys):
     import shutil
 

@@ -62,7 +62,7 @@ def test_what_is_asked_for_is_taken():
 
 
 def test_a_machine_is_measured_in_believable_numbers():
-    assert 1e9 < plan.measure_machine(0.05) < 1e13
+    assert 1e9 < plan.measure_machine(2, 0.05) < 1e13
 
 
 def test_work_is_six_operations_for_every_parameter_a_token_passes():

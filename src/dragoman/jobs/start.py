@@ -25,9 +25,9 @@ from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, re
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
-from dragoman.jobs.resolve import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
+from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
 from dragoman.runs.checkpoint import save_checkpoint

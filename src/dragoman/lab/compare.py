@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import dragoman
 from dragoman.errors import DataError, MachineError
 from dragoman.jobs.machine import use_threads
-from dragoman.jobs.resolve import refuse_unknown_settings, resolve
+from dragoman.jobs.tasks import refuse_unknown_settings, resolve
 from dragoman.jobs.train import Notice
 from dragoman.lab.asked import Asked, refuse_another
 from dragoman.lab.exam import Exam, describe_test, open_exam

@@ -1,4 +1,9 @@
-"""What a request means: which task, of which family, and whether its settings are known, before any work is done."""
+"""Which task it is, told by the request: its files, what was asked for, or the model to start from.
+
+find       the files that a request names
+prepare    them, in a run's folder
+reopen     what was prepared there before
+"""
 
 from collections.abc import Callable
 from pathlib import Path
