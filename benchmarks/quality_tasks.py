@@ -1,6 +1,6 @@
 """Question: can one T5 do three things, told apart by a prefix?
 
-    python benchmarks/quality_tasks.py --minutes 8
+    python benchmarks/quality_tasks.py --minutes 15
 
 Copying, reversing and dates, made by `dragoman data make`; prints the share of held-out items that is right to the last
 character, of 500 each.
@@ -20,7 +20,7 @@ KINDS = ["copy", "reverse", "dates"]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=8)
+    parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--count", type=int, default=30_000, help="pairs to train on, of each kind")
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--threads", type=int, default=2)

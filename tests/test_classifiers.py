@@ -22,6 +22,7 @@ BARE = {"word_dropout": 0.0}
 SMALL = {
     "bag-mean": BagConfig(**COMMON, **BARE, pooling="mean"),
     "bag-attention": BagConfig(**COMMON, **BARE, pooling="attention"),
+    "bag-heads": BagConfig(**COMMON, **BARE, pooling="attention", heads=4),
     "bag-hidden": BagConfig(**COMMON, **BARE, hidden=8),
     "rnn-last": RnnClassifierConfig(**COMMON, **BARE, embedding=12, pooling="last"),
     "gru-mean": RnnClassifierConfig(**COMMON, **BARE, embedding=12, cell="gru", layers=2, pooling="mean"),
@@ -107,16 +108,25 @@ def test_its_weights_are_shown_and_sum_to_one(model):
         assert (weights.masked_select(~REAL[:, None, None, :].expand_as(weights)) == 0).all()
 
 
-def test_attention_with_a_zero_query_is_the_mean():
+@pytest.mark.parametrize("heads", [1, 4])
+def test_attention_with_a_zero_query_is_the_mean(heads):
     """Lecture 004: mean pooling is the special case where all weights are equal. It is where training starts."""
     states = torch.randn(3, 8, 16, dtype=torch.float64)
-    pool = AttentionPool(16).double()
+    pool = AttentionPool(16, heads).double()
     torch.testing.assert_close(pool(states, REAL), mean_pool(states, REAL), atol=1e-10, rtol=0)
     pool.query.data.normal_()
     assert (pool(states, REAL) - mean_pool(states, REAL)).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("name", ["bag-mean", "bag-attention"])
+def test_each_head_weighs_its_own_part_of_the_states():
+    states = torch.randn(3, 8, 16, dtype=torch.float64)
+    pool = AttentionPool(16, 2).double()
+    pool.query.data[:8].normal_()  # the second half of the query stays zero: its head takes the mean
+    assert (pool(states, REAL) - mean_pool(states, REAL))[:, :8].abs().max() > 0.1
+    torch.testing.assert_close(pool(states, REAL)[:, 8:], mean_pool(states, REAL)[:, 8:], atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["bag-mean", "bag-attention", "bag-heads"])
 def test_a_bag_knows_no_order_of_words(name):
     model = stirred(models.build(SMALL[name])).double()
     torch.testing.assert_close(model(TOKENS[:1], REAL[:1]), model(TOKENS[:1].flip(1), REAL[:1].flip(1)))

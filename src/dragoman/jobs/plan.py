@@ -151,7 +151,7 @@ SIZES: dict[str, list[dict[str, Any]]] = {
     ],
 }
 CLASSIFIERS: dict[str, list[dict[str, Any]]] = {
-    "bag": [{"width": 128}],
+    "bag": [{"width": 128, "heads": 8}],
     "rnn": [{"width": width, "embedding": embedding} for width, embedding in ((128, 128), (256, 128), (512, 256))],
     "bert": [
         {"width": width, "heads": heads, "layers": layers, "hidden": hidden}

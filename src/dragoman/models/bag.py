@@ -8,7 +8,7 @@ What the order of words tells is lost on purpose: this is what every other class
 from typing import Any, Literal
 
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.config import Settings
@@ -23,11 +23,18 @@ class BagConfig(Settings):
     classes: tuple[str, ...] = Field(min_length=2, description="names of the labels, in the order of their scores")
     width: int = Field(128, gt=0, description="numbers in a token's vector")
     pooling: Literal["mean", "attention"] = Field("mean", description="how many vectors become one")
+    heads: int = Field(1, gt=0, description="parts of the query that look each for itself; must divide the width")
     hidden: int = Field(0, ge=0, description="width of a layer between the pooled vector and the classes; 0: none")
     dropout: float = Field(
         0.3, ge=0, lt=1, description="share of the numbers in vectors zeroed in training, before and after pooling"
     )
     word_dropout: float = Field(0.1, ge=0, lt=1, description="share of tokens whose whole vector is zeroed in training")
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "BagConfig":
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads")
+        return self
 
     def products_per_token(self) -> int:
         """Multiplications for one token, forwards: its score, and its part of the weighted mean."""
@@ -35,13 +42,14 @@ class BagConfig(Settings):
 
     def shape(self) -> str:
         layer = f", a layer of {self.hidden}" if self.hidden else ""
-        return f"vectors of {self.width}, {self.pooling} pooling{layer}, {len(self.classes)} classes"
+        heads = f" by {self.heads} heads" if self.pooling == "attention" and self.heads > 1 else ""
+        return f"vectors of {self.width}, {self.pooling} pooling{heads}{layer}, {len(self.classes)} classes"
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"width": 64},
-    "small": {"width": 128},
-    "base": {"width": 256, "hidden": 256},
+    "tiny": {"width": 64, "heads": 8},
+    "small": {"width": 128, "heads": 8},
+    "base": {"width": 256, "heads": 8, "hidden": 256},
 }
 
 
@@ -50,7 +58,7 @@ class Bag(nn.Module):
         super().__init__()
         self.config = c = config
         self.embedding = TokenEmbedding(c.vocabulary, c.width, scaled=False)
-        self.pool = make_pool(c.pooling, c.width)
+        self.pool = make_pool(c.pooling, c.width, c.heads)
         self.word_dropout, self.dropout = WordDropout(c.word_dropout), Dropout(c.dropout)
         layer = (
             nn.Sequential(nn.Linear(c.width, c.hidden), activation("tanh"), self.dropout) if c.hidden else nn.Identity()
