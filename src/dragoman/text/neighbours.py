@@ -15,7 +15,7 @@ from dragoman.text.index import Ids
 from dragoman.text.special import SpecialIds
 
 LENGTH = 32  # words in a block: each is compared with each other one, as one small matrix
-DRAWN = 64  # random words for a block
+DRAWN = 32  # random words for a block
 AT_ONCE = 1 << 22  # ids counted at a time
 
 
@@ -27,6 +27,16 @@ class Blocks(NamedTuple):
     reach: Int[Tensor, "N L"]  # how far each looks to both sides
     drawn: Int[Tensor, "N K"]  # at random, to be told apart from neighbours
     read: int  # ids of the text that this was made of
+
+    def parts(self, count: int) -> list["Blocks"]:
+        """The same blocks, in up to so many parts; all that was read counts for the first."""
+        size = -(-len(self.words) // count)
+        cut = zip(*(tensor.split(size) for tensor in self[:4]), strict=True)
+        return [Blocks(*part, 0 if number else self.read) for number, part in enumerate(cut)]  # type: ignore[arg-type]
+
+    def foretold(self) -> Int[Tensor, "N M"]:
+        """All that might be: the words of each block, then the random ones."""
+        return torch.cat([self.words, self.drawn], dim=1)
 
     def near(self) -> Bool[Tensor, "N L L"]:
         """Whether j looks as far as i: place (i, j)."""
@@ -60,8 +70,8 @@ class BlockedText:
         self.ids, self.seed, self.reach, self.size = ids, seed, reach, tokens
         self.end = special.end
         self.stays = chance_to_stay(counts, sample)
-        powers = np.cumsum(counts**0.75)
-        self.below = powers / powers[-1]  # the probability to draw this word or one before it
+        self.below = np.cumsum(chance_to_draw(counts))  # that it is this word or one before it
+        self.below /= self.below[-1]  # 1 to the last digit
 
     def __len__(self) -> int:
         return max(1, len(self.ids) // self.size)
@@ -100,6 +110,11 @@ def chance_to_stay(counts: Int[np.ndarray, " V"], sample: float) -> Float[np.nda
         return there.astype(float)
     ratio = sample * counts.sum() / np.maximum(1, counts)
     return np.where(there, np.sqrt(ratio) + ratio, 0.0)
+
+
+def chance_to_draw(counts: Int[np.ndarray, " V"]) -> Float[np.ndarray, " V"]:
+    powers = counts**0.75
+    return powers / powers.sum()
 
 
 def fill(row: NDArray[np.int64], filler: int) -> Int[np.ndarray, "N L"]:

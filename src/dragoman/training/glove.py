@@ -17,15 +17,13 @@ from torch.nn.functional import embedding
 from dragoman.models.word_vectors import Glove
 from dragoman.text.cooccurrence import PairBatch
 from dragoman.training.objectives import LossSum
-from dragoman.training.rows import Learned, add_to_rows
+from dragoman.training.rows import Moved, add_to_rows
 
 
-class Missed(NamedTuple):
-    by: Float[Tensor, " N"]  # x·y + b + c − log X
-    weight: Float[Tensor, " N"]
-
-    def squares(self) -> Float[Tensor, ""]:
-        return (self.weight * self.by**2).sum()
+class Looked(NamedTuple):
+    batch: PairBatch
+    squares: Float[Tensor, ""]
+    slopes: tuple[Float[Tensor, "N D"], Float[Tensor, "N D"], Float[Tensor, "N 1"], Float[Tensor, "N 1"]]
 
 
 class GloveLoss:
@@ -35,22 +33,26 @@ class GloveLoss:
         self.sums: list[Tensor] = []
 
     def __call__(self, model: Glove, batch: PairBatch) -> LossSum:
-        return LossSum(look(model, batch).squares(), len(batch.counts))
+        return LossSum(self.look(model, batch).squares, len(batch.counts))
 
-    def learn(self, model: Glove, batch: PairBatch, rate: float) -> Learned:
-        missed = look(model, batch)
-        slope = (2 * missed.weight * missed.by)[:, None]
+    def look(self, model: Glove, batch: PairBatch) -> Looked:
         x, y = embedding(batch.words, model.words.weight), embedding(batch.neighbours, model.neighbours.weight)
-        length = float(torch.linalg.vector_norm(slope))
+        told = (x * y).sum(dim=1) + model.word_bias[batch.words] + model.neighbour_bias[batch.neighbours]
+        missed = told - batch.counts.log()
+        weight = (batch.counts / model.config.most).clamp(max=1.0) ** model.config.power
+        slope = (2 * weight * missed)[:, None]
+        return Looked(batch, (weight * missed**2).sum(), (slope * y, slope * x, slope, slope))
+
+    def move(self, model: Glove, looked: Looked, rate: float) -> Moved:
+        batch, squares, slopes = looked
+        length = float(torch.linalg.vector_norm(slopes[-1]))
         if length < float("inf"):
             self.sums = self.sums or [torch.ones_like(table) for table in tables(model)]
-            rows = (batch.words, batch.neighbours) * 2
-            for table, sums, row, gradient in zip(
-                tables(model), self.sums, rows, (slope * y, slope * x, slope, slope), strict=True
-            ):
-                add_to_rows(sums, row, gradient**2)
-                add_to_rows(table, row, -rate * gradient / embedding(row, sums).sqrt())
-        return Learned(LossSum(missed.squares(), len(batch.counts)), length, len(batch.counts))
+            rows = (batch.words, batch.neighbours, batch.words, batch.neighbours)
+            for table, sums, row, slope in zip(tables(model), self.sums, rows, slopes, strict=True):
+                add_to_rows(sums, row, slope**2)
+                add_to_rows(table, row, -rate * slope / embedding(row, sums).sqrt())
+        return Moved(LossSum(squares, len(batch.counts)), length, len(batch.counts))
 
     def carried(self) -> list[Tensor]:
         return self.sums
@@ -63,10 +65,3 @@ def tables(model: Glove) -> list[Tensor]:
     """Two of vectors and two of biases; what is learned is in their rows."""
     biases = (bias.data[:, None] for bias in (model.word_bias, model.neighbour_bias))
     return [model.words.weight.data, model.neighbours.weight.data, *biases]
-
-
-def look(model: Glove, batch: PairBatch) -> Missed:
-    x, y = embedding(batch.words, model.words.weight), embedding(batch.neighbours, model.neighbours.weight)
-    told = (x * y).sum(dim=1) + model.word_bias[batch.words] + model.neighbour_bias[batch.neighbours]
-    weight = (batch.counts / model.config.most).clamp(max=1.0) ** model.config.power
-    return Missed(told - batch.counts.log(), weight)
