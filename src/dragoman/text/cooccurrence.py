@@ -42,11 +42,6 @@ class PairBatch(NamedTuple):
     neighbours: Int[Tensor, " N"]
     counts: Float[Tensor, " N"]
 
-    def parts(self, count: int) -> list["PairBatch"]:
-        """The same pairs, in up to so many parts."""
-        size = -(-len(self.counts) // count)
-        return [PairBatch(*part) for part in zip(*(tensor.split(size) for tensor in self), strict=True)]
-
 
 class PairOrder:
     """Batch k of an epoch, a function of (seed, epoch, k): every pair once, in an order that needs no memory.

@@ -28,12 +28,6 @@ class Blocks(NamedTuple):
     drawn: Int[Tensor, "N K"]  # at random, to be told apart from neighbours
     read: int  # ids of the text that this was made of
 
-    def parts(self, count: int) -> list["Blocks"]:
-        """The same blocks, in up to so many parts; all that was read counts for the first."""
-        size = -(-len(self.words) // count)
-        cut = zip(*(tensor.split(size) for tensor in self[:4]), strict=True)
-        return [Blocks(*part, 0 if number else self.read) for number, part in enumerate(cut)]  # type: ignore[arg-type]
-
     def foretold(self) -> Int[Tensor, "N M"]:
         """All that might be: the words of each block, then the random ones."""
         return torch.cat([self.words, self.drawn], dim=1)

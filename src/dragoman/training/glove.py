@@ -7,6 +7,7 @@
 Rows move by AdaGrad: each number has a rate of its own, which falls with the squares of its gradients so far.
 """
 
+from threading import Lock
 from typing import NamedTuple
 
 import torch
@@ -17,13 +18,15 @@ from torch.nn.functional import embedding
 from dragoman.models.word_vectors import Glove
 from dragoman.text.cooccurrence import PairBatch
 from dragoman.training.objectives import LossSum
-from dragoman.training.rows import Moved, add_to_rows
+from dragoman.training.rows import Learned, add_to_rows
 
 
-class Looked(NamedTuple):
-    batch: PairBatch
-    squares: Float[Tensor, ""]
-    slopes: tuple[Float[Tensor, "N D"], Float[Tensor, "N D"], Float[Tensor, "N 1"], Float[Tensor, "N 1"]]
+class Missed(NamedTuple):
+    by: Float[Tensor, " N"]  # x·y + b + c − log X
+    weight: Float[Tensor, " N"]  # f(X)
+
+    def squares(self) -> Float[Tensor, ""]:
+        return (self.weight * self.by**2).sum()
 
 
 class GloveLoss:
@@ -31,34 +34,39 @@ class GloveLoss:
 
     def __init__(self) -> None:
         self.sums: list[Tensor] = []
+        self.beginning = Lock()  # of all threads, one makes the sums
 
     def __call__(self, model: Glove, batch: PairBatch) -> LossSum:
-        return LossSum(self.look(model, batch).squares, len(batch.counts))
+        _, _, missed = compare(model, batch)
+        return LossSum(missed.squares(), len(batch.counts))
 
-    def look(self, model: Glove, batch: PairBatch) -> Looked:
-        x, y = embedding(batch.words, model.words.weight), embedding(batch.neighbours, model.neighbours.weight)
-        told = (x * y).sum(dim=1) + model.word_bias[batch.words] + model.neighbour_bias[batch.neighbours]
-        missed = told - batch.counts.log()
-        weight = (batch.counts / model.config.most).clamp(max=1.0) ** model.config.power
-        slope = (2 * weight * missed)[:, None]
-        return Looked(batch, (weight * missed**2).sum(), (slope * y, slope * x, slope, slope))
-
-    def move(self, model: Glove, looked: Looked, rate: float) -> Moved:
-        batch, squares, slopes = looked
-        length = float(torch.linalg.vector_norm(slopes[-1]))
-        if length < float("inf"):
+    def learn(self, model: Glove, batch: PairBatch, rate: float) -> Learned:
+        x, y, missed = compare(model, batch)
+        slope = (2 * missed.weight * missed.by)[:, None]
+        length = float(torch.linalg.vector_norm(slope))
+        with self.beginning:
             self.sums = self.sums or [torch.ones_like(table) for table in tables(model)]
+        if length < float("inf"):
             rows = (batch.words, batch.neighbours, batch.words, batch.neighbours)
-            for table, sums, row, slope in zip(tables(model), self.sums, rows, slopes, strict=True):
-                add_to_rows(sums, row, slope**2)
-                add_to_rows(table, row, -rate * slope / embedding(row, sums).sqrt())
-        return Moved(LossSum(squares, len(batch.counts)), length, len(batch.counts))
+            slopes = (slope * y, slope * x, slope, slope)
+            for table, sums, row, own in zip(tables(model), self.sums, rows, slopes, strict=True):
+                add_to_rows(sums, row, own**2)
+                add_to_rows(table, row, -rate * own / embedding(row, sums).sqrt())
+        return Learned(LossSum(missed.squares(), len(batch.counts)), length, len(batch.counts))
 
     def carried(self) -> list[Tensor]:
         return self.sums
 
     def carry(self, model: Glove, tensors: list[Tensor]) -> None:  # noqa: ARG002
         self.sums = tensors
+
+
+def compare(model: Glove, batch: PairBatch) -> tuple[Float[Tensor, "N D"], Float[Tensor, "N D"], Missed]:
+    """The vectors of both words of each pair, and by how much they miss its count."""
+    x, y = embedding(batch.words, model.words.weight), embedding(batch.neighbours, model.neighbours.weight)
+    told = (x * y).sum(dim=1) + model.word_bias[batch.words] + model.neighbour_bias[batch.neighbours]
+    weight = (batch.counts / model.config.most).clamp(max=1.0) ** model.config.power
+    return x, y, Missed(told - batch.counts.log(), weight)
 
 
 def tables(model: Glove) -> list[Tensor]:

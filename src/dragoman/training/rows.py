@@ -1,8 +1,9 @@
 """Learning where a step changes a few rows of large tables: no gradient of a table's size, no optimizer beside it.
 
-An objective that learns so works out slopes by hand (`look`) and moves the rows itself (`move`). A batch is looked at
-in as many parts as there are threads, all at once; then the rows move, one part after the other. So the same batches
-make the same model, whichever thread is the faster one.
+An objective that learns so works out slopes by hand and moves the rows at once (`learn`). A step has several batches.
+With more than one thread they are learned from side by side, as in word2vec.c: where two move a row at the same moment,
+which is seldom, a little of one move is lost (Hogwild; Recht et al. 2011). Between two steps no one moves anything.
+With one thread the same batches make the same model to the last bit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from dragoman.training.loop import Step
 from dragoman.training.objectives import LossSum
 
 
-class Moved(NamedTuple):
+class Learned(NamedTuple):
     loss: LossSum
     slope: float  # length of the gradient; where it is not finite nothing was moved
     read: int  # tokens, or whatever else the speed is told in
@@ -27,16 +28,12 @@ class Moved(NamedTuple):
 
 @runtime_checkable
 class LearnsByRows(Protocol):
-    def look(self, model: Any, batch: Any) -> Any:
-        """What `move` needs to know of a batch; the model is left as it is."""
-        ...
-
-    def move(self, model: Any, looked: Any, rate: float) -> Moved: ...
+    def learn(self, model: Any, batch: Any, rate: float) -> Learned: ...
 
 
 def train_rows(
     model: Any,
-    batches: Iterable[Sequence[Any]],  # each batch has `parts`
+    batches: Iterable[Sequence[Any]],
     objective: LearnsByRows,
     *,
     rate: Callable[[int], float],
@@ -44,28 +41,34 @@ def train_rows(
 ) -> Iterator[Step]:
     """What `loop.train` is for other models: a step for each item of `batches`."""
 
-    def look(part: Any) -> Any:
+    def learn(batch: Any) -> Learned:
         with torch.no_grad():  # which holds for one thread only
-            return objective.look(model, part)
+            return objective.learn(model, batch, rate(number))
 
-    with several(torch.get_num_threads()) as (threads, each):
-        for number, micro_batches in enumerate(batches, start=first):
-            looked = list(each(look, [part for batch in micro_batches for part in batch.parts(threads)]))
-            with torch.no_grad():
-                moved = [objective.move(model, one, rate(number)) for one in looked]
-            nats, count = sum(one.loss.nats.item() for one in moved), sum(one.loss.tokens for one in moved)
-            slope = hypot(*(one.slope for one in moved))
-            yield Step(number, nats / max(1, count), sum(one.read for one in moved), slope, slope < float("inf"))
+    upcoming, number = iter(batches), first
+    micro_batches = next(upcoming, None)
+    with several(torch.get_num_threads()) as each:
+        while micro_batches:
+            working = each(learn, micro_batches)
+            micro_batches = next(upcoming, None)  # the next ones are made while these are learned from
+            yield step_of(number, list(working))
+            number += 1
+
+
+def step_of(number: int, done: Sequence[Learned]) -> Step:
+    nats, count = sum(one.loss.nats.item() for one in done), sum(one.loss.tokens for one in done)
+    slope = hypot(*(one.slope for one in done))
+    return Step(number, nats / max(1, count), sum(one.read for one in done), slope, slope < float("inf"))
 
 
 @contextmanager
-def several(threads: int) -> Iterator[tuple[int, Callable[..., Iterable[Any]]]]:
-    """How many work at once, and a `map` that makes them: each with one thread of torch's own."""
+def several(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A `map` by so many threads, each with one of torch's own."""
     if threads == 1:
-        yield 1, map
+        yield map
         return
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        yield threads, pool.map
+        yield pool.map
 
 
 def add_to_rows(table: Float[Tensor, "V D"], rows: Int[Tensor, "*N"], moves: Float[Tensor, "*N D"]) -> None:

@@ -20,7 +20,7 @@ from dragoman.models.word_vectors import Word2Vec
 from dragoman.modules.activations import sigmoid
 from dragoman.text.neighbours import Blocks
 from dragoman.training.objectives import CarriesNothing, LossSum
-from dragoman.training.rows import Moved, add_to_rows
+from dragoman.training.rows import Learned, add_to_rows
 
 TOLD = 8  # while learning, the loss is told from every eighth block
 
@@ -49,13 +49,6 @@ class Scores(NamedTuple):
         return slopes.mul_(self.weights)
 
 
-class Looked(NamedTuple):
-    batch: Blocks
-    to_words: Float[Tensor, "N L D"]
-    to_foretold: Float[Tensor, "N M D"]
-    loss: LossSum
-
-
 class Word2VecLoss(CarriesNothing):
     """Σ over all pairs of neighbours (skip-gram), or over all words that have some (cbow)."""
 
@@ -63,21 +56,17 @@ class Word2VecLoss(CarriesNothing):
         _, _, found = foretell(model, batch)
         return LossSum(found.nats(), found.answers())
 
-    def look(self, model: Word2Vec, batch: Blocks) -> Looked:
+    def learn(self, model: Word2Vec, batch: Blocks, rate: float) -> Learned:
         inputs, outputs, found = foretell(model, batch)
         slopes = found.slopes()
         to_words, to_foretold = torch.bmm(slopes, outputs), torch.bmm(slopes.mT, inputs)
         if model.config.kind == "cbow":
             to_words = torch.bmm(mean_of_neighbours(batch, inputs.dtype).mT, to_words)
-        return Looked(batch, to_words, to_foretold, LossSum(found.nats(TOLD), found.answers(TOLD)))
-
-    def move(self, model: Word2Vec, looked: Looked, rate: float) -> Moved:
-        batch, to_words, to_foretold, loss = looked
-        slope = float(torch.linalg.vector_norm(to_words))
-        if slope < float("inf"):
+        length = float(torch.linalg.vector_norm(to_words))
+        if length < float("inf"):
             add_to_rows(model.words.weight, batch.words, to_words.mul_(-rate))
             add_to_rows(model.neighbours.weight, batch.foretold(), to_foretold.mul_(-rate))
-        return Moved(loss, slope, batch.read)
+        return Learned(LossSum(found.nats(TOLD), found.answers(TOLD)), length, batch.read)
 
 
 def foretell(model: Word2Vec, batch: Blocks) -> tuple[Float[Tensor, "N L D"], Float[Tensor, "N M D"], Scores]:
