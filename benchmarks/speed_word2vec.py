@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 
 from dragoman.evaluation.words import spearman
-from dragoman.jobs.embedding import AT_ONCE, words_per_batch
+from dragoman.jobs.embedding import words_per_step
 from dragoman.jobs.machine import keep_memory
 from dragoman.jobs.train import build_model
 from dragoman.models.word_vectors import Word2VecConfig
@@ -58,11 +58,11 @@ def ours(sentences: list[list[int]], tokenizer: Tokenizer, seed: int) -> tuple[f
         vocabulary=len(tokenizer), width=WIDTH, reach=REACH, negatives=NEGATIVES, sample=SAMPLE
     )  # fmt: skip
     model = build_model(config, seed)
-    size = words_per_batch(counts, config, RATE)
+    size = words_per_step(counts, config, RATE)
     order = BlockedText(ids, counts, special, reach=REACH, sample=SAMPLE, tokens=size, seed=seed)
-    steps = EPOCHS * len(order) // AT_ONCE
+    steps = EPOCHS * len(order)
     began = time.perf_counter()
-    batches = ([order.batch(*divmod(AT_ONCE * step + i, len(order))) for i in range(AT_ONCE)] for step in range(steps))
+    batches = ([order.batch(*divmod(place, len(order)))] for place in range(steps))
     for _ in train_rows(model, batches, Word2VecLoss(), rate=lambda n: RATE * share_of_peak("linear", n, 0, steps)):
         pass
     return time.perf_counter() - began, model.vectors().numpy()

@@ -17,14 +17,7 @@ from dragoman.jobs.train import Finished, Report, Validation
 from dragoman.runs.model import read_tensors
 
 ANIMALS, FRUITS = ("cat", "dog", "cow", "owl"), ("plum", "pear", "apple", "fig")
-TRAINING = {
-    "steps": 32,
-    "validate_every": 16,
-    "save_every": 8,
-    "report_every": 2,
-    "tokens_per_step": 512,
-    "accumulate": 4,
-}
+TRAINING = {"steps": 120, "validate_every": 60, "save_every": 30, "report_every": 10, "tokens_per_step": 128}
 SIZE = {"width": 12, "sample": 0, "reach": 4}
 FAMILIES = {
     "word2vec": {"model": SIZE, "training": {**TRAINING, "rate": 0.025}},
@@ -87,12 +80,12 @@ def test_stopped_and_gone_on_with_it_ends_with_the_same_bits(text, trained, tmp_
     name, done, _ = trained
     out = tmp_path / "run"
     events = start(request_for(text, out, name), threads=1)
-    next(event for event in events if isinstance(event, Validation))  # at step 16; the last checkpoint is of step 8
+    next(event for event in events if isinstance(event, Validation))  # at step 60; the last checkpoint is of step 30
     events.close()
-    saved = {path.name for path in (out / "checkpoints" / "step-00000008").iterdir()}
+    saved = {path.name for path in (out / "checkpoints" / "step-00000030").iterdir()}
     assert ("carried.safetensors" in saved, "optimizer.safetensors" in saved) == (name == "glove", False)
     list(start(request_for(text, out, name), threads=1))
-    last = "checkpoints/step-00000032/weights.safetensors"
+    last = "checkpoints/step-00000120/weights.safetensors"
     a, b = read_tensors(done / last), read_tensors(out / last)
     assert a.keys() == b.keys()
     assert all(torch.equal(a[key], b[key]) for key in a)

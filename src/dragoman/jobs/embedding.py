@@ -29,16 +29,15 @@ from dragoman.training.settings import TrainingConfig
 from dragoman.training.word2vec import Word2VecLoss
 
 SHOWN, NEAR = 3, 5  # words watched at each validation, with so many neighbours each
-AT_ONCE = 16  # batches of a step, which several threads share
 PUSH = 8.0  # rate times the number of times that the likeliest random word is drawn for a batch; at 12 some fly apart
-WORDS_PER_BATCH = (16, 4096)  # of the text, at least and at most
-PAIRS_PER_BATCH = 4096
+WORDS_PER_STEP = (16, 4096)  # of the text, at least and at most
+PAIRS_PER_STEP = 4096
 EPOCHS = (5.0, 50.0)  # of word2vec, however long the text is; however short
 SEEN = 15e6  # words that a short text is read for, again and again
 GLOVE_EPOCHS = 25.0  # of all pairs
 READ = {  # settings of the training that mean something here
     "steps", "tokens_per_step", "rate", "schedule", "warmup", "validate_every", "save_every", "report_every",
-    "patience", "average", "accumulate",
+    "patience", "average",
 }  # fmt: skip
 
 
@@ -132,7 +131,7 @@ class Reading(Embedding):
 
     def plan_training(self, config: Any) -> dict[str, Any]:
         """The rate falls in a line to nothing, from the first step on."""
-        size = AT_ONCE * words_per_batch(self.counts, config, self.rate)
+        size = words_per_step(self.counts, config, self.rate)
         return {**PLAIN, "optimizer": "sgd", "rate": self.rate, "schedule": "linear", "tokens_per_step": size}
 
     def order(self, training: TrainingConfig, seed: int) -> BlockedText:
@@ -142,7 +141,7 @@ class Reading(Embedding):
         c = self.config
         return BlockedText(
             ids, self.counts, self.tokenizers.special,
-            reach=c.reach, sample=c.sample, tokens=training.tokens_per_step // training.accumulate, seed=seed,
+            reach=c.reach, sample=c.sample, tokens=training.tokens_per_step, seed=seed,
         )  # fmt: skip
 
     def objective(self, training: TrainingConfig) -> Word2VecLoss:  # noqa: ARG002
@@ -179,7 +178,7 @@ class Counting(Embedding):
         return GLOVE_EPOCHS
 
     def plan_training(self, config: Any) -> dict[str, Any]:  # noqa: ARG002
-        size = AT_ONCE * PAIRS_PER_BATCH
+        size = PAIRS_PER_STEP
         return {**PLAIN, "optimizer": "adagrad", "rate": 0.05, "schedule": "constant", "tokens_per_step": size}
 
     def order(self, training: TrainingConfig, seed: int) -> PairOrder:
@@ -187,7 +186,7 @@ class Counting(Embedding):
 
     def pairs(self, part: str, training: TrainingConfig, seed: int) -> PairOrder:
         counts = open_counts(self.data.folder / "pairs", part)
-        return PairOrder(counts, len(self.tokenizers.target), training.tokens_per_step // training.accumulate, seed)
+        return PairOrder(counts, len(self.tokenizers.target), training.tokens_per_step, seed)
 
     def objective(self, training: TrainingConfig) -> GloveLoss:  # noqa: ARG002
         return GloveLoss()
@@ -204,17 +203,17 @@ class Counting(Embedding):
         ]
 
 
-def words_per_batch(counts: Int[np.ndarray, " V"], config: Word2VecConfig, rate: float) -> int:
+def words_per_step(counts: Int[np.ndarray, " V"], config: Word2VecConfig, rate: float) -> int:
     """All that a batch does to a word starts from where the word was before. So a batch is only so large that the
     likeliest random word is not pushed too far by all the pairs that it is drawn for."""
     stay = (counts * np.minimum(1, chance_to_stay(counts, config.sample))).sum() / counts.sum()
     foretold = config.reach + 1 if config.kind == "skip-gram" else 1  # by a word that stays, on the mean
     drawn = stay * foretold * config.negatives * chance_to_draw(counts).max()  # for each word of the text
-    least, most = WORDS_PER_BATCH
+    least, most = WORDS_PER_STEP
     return int(min(most, max(least, PUSH / (rate * drawn))))
 
 
-PLAIN = {"accumulate": AT_ONCE, "warmup": 0, "label_smoothing": 0.0, "patience": 0, "average": 1}
+PLAIN = {"warmup": 0, "label_smoothing": 0.0, "patience": 0, "average": 1}
 KINDS: dict[str, type[Embedding]] = {"word2vec": Reading, "glove": Counting}
 
 

@@ -7,7 +7,6 @@
 Rows move by AdaGrad: each number has a rate of its own, which falls with the squares of its gradients so far.
 """
 
-from threading import Lock
 from typing import NamedTuple
 
 import torch
@@ -34,7 +33,6 @@ class GloveLoss:
 
     def __init__(self) -> None:
         self.sums: list[Tensor] = []
-        self.beginning = Lock()  # of all threads, one makes the sums
 
     def __call__(self, model: Glove, batch: PairBatch) -> LossSum:
         _, _, missed = compare(model, batch)
@@ -44,8 +42,7 @@ class GloveLoss:
         x, y, missed = compare(model, batch)
         slope = (2 * missed.weight * missed.by)[:, None]
         length = float(torch.linalg.vector_norm(slope))
-        with self.beginning:
-            self.sums = self.sums or [torch.ones_like(table) for table in tables(model)]
+        self.sums = self.sums or [torch.ones_like(table) for table in tables(model)]
         if length < float("inf"):
             rows = (batch.words, batch.neighbours, batch.words, batch.neighbours)
             slopes = (slope * y, slope * x, slope, slope)

@@ -1,13 +1,9 @@
 """Learning where a step changes a few rows of large tables: no gradient of a table's size, no optimizer beside it.
 
-An objective that learns so works out slopes by hand and moves the rows at once (`learn`). A step has several batches.
-With more than one thread they are learned from side by side, as in word2vec.c: where two move a row at the same moment,
-which is seldom, a little of one move is lost (Hogwild; Recht et al. 2011). Between two steps no one moves anything.
-With one thread the same batches make the same model to the last bit.
+An objective that learns so works out slopes by hand and moves the rows at once (`learn`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from math import hypot
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -39,36 +35,25 @@ def train_rows(
     rate: Callable[[int], float],
     first: int = 1,
 ) -> Iterator[Step]:
-    """What `loop.train` is for other models: a step for each item of `batches`."""
-
-    def learn(batch: Any) -> Learned:
-        with torch.no_grad():  # which holds for one thread only
-            return objective.learn(model, batch, rate(number))
-
-    upcoming, number = iter(batches), first
-    micro_batches = next(upcoming, None)
-    with several(torch.get_num_threads()) as each:
-        while micro_batches:
-            working = each(learn, micro_batches)
-            micro_batches = next(upcoming, None)  # the next ones are made while these are learned from
-            yield step_of(number, list(working))
-            number += 1
-
-
-def step_of(number: int, done: Sequence[Learned]) -> Step:
-    nats, count = sum(one.loss.nats.item() for one in done), sum(one.loss.tokens for one in done)
-    slope = hypot(*(one.slope for one in done))
-    return Step(number, nats / max(1, count), sum(one.read for one in done), slope, slope < float("inf"))
+    """What `loop.train` is for other models: a step for each item of `batches`. Nothing is added up: rows of the first
+    micro-batch have moved when the second one is looked at."""
+    for number, micro_batches in enumerate(batches, start=first):
+        with torch.no_grad(), one_thread():
+            done = [objective.learn(model, batch, rate(number)) for batch in micro_batches]
+        nats, count = sum(one.loss.nats.item() for one in done), sum(one.loss.tokens for one in done)
+        slope = hypot(*(one.slope for one in done))
+        yield Step(number, nats / max(1, count), sum(one.read for one in done), slope, slope < float("inf"))
 
 
 @contextmanager
-def several(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """A `map` by so many threads, each with one of torch's own."""
-    if threads == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        yield pool.map
+def one_thread() -> Iterator[None]:
+    """The matrices here are so small that two threads wait for each other longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def add_to_rows(table: Float[Tensor, "V D"], rows: Int[Tensor, "*N"], moves: Float[Tensor, "*N D"]) -> None:
