@@ -3,6 +3,7 @@
 A text is one long row of ids with `end` after each line; neighbours stand on the same line.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +35,16 @@ class Blocks(NamedTuple):
 
     def near(self) -> Bool[Tensor, "N L L"]:
         """Whether j looks as far as i: place (i, j)."""
-        places = torch.arange(self.words.shape[1])
-        distance = (places[:, None] - places).abs()
-        distance.fill_diagonal_(self.words.shape[1])  # no word is its own neighbour
-        near = distance <= self.reach[:, None, :]
+        near = distances(self.words.shape[1]) <= self.reach[:, None, :]
         near &= self.line[:, :, None] == self.line[:, None, :]
         return near.logical_and_(self.line[:, None, :] >= 0)
+
+
+@cache
+def distances(length: int) -> Int[Tensor, "L L"]:
+    """Between any two places of a block; from a place to itself it is as far as to no other, for it is no neighbour."""
+    places = torch.arange(length)
+    return (places[:, None] - places).abs().fill_diagonal_(length)
 
 
 class BlockedText:
