@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 
 from dragoman.evaluation.words import spearman
-from dragoman.jobs.embedding import WORDS_PER_STEP
+from dragoman.jobs.embedding import words_per_step
 from dragoman.jobs.machine import keep_memory
 from dragoman.jobs.train import build_model
 from dragoman.models.word_vectors import Word2VecConfig
@@ -58,7 +58,7 @@ def ours(sentences: list[list[int]], tokenizer: Tokenizer, seed: int) -> tuple[f
         vocabulary=len(tokenizer), width=WIDTH, reach=REACH, negatives=NEGATIVES, sample=SAMPLE
     )  # fmt: skip
     model = build_model(config, seed)
-    size = min(WORDS_PER_STEP[1], len(tokenizer) // 4)
+    size = words_per_step(counts, config, RATE)
     order = BlockedText(ids, counts, special, reach=REACH, sample=SAMPLE, tokens=size, seed=seed)
     steps = EPOCHS * len(order)
     began = time.perf_counter()
@@ -73,7 +73,7 @@ def gensims(sentences: list[list[str]], tokenizer: Tokenizer, seed: int) -> tupl
 
     model = Word2Vec(
         vector_size=WIDTH, window=REACH, min_count=LEAST, sg=1, negative=NEGATIVES, sample=SAMPLE, alpha=RATE,
-        epochs=EPOCHS, workers=THREADS, seed=seed,
+        epochs=EPOCHS, workers=torch.get_num_threads(), seed=seed,
     )  # fmt: skip
     model.build_vocab(sentences)
     began = time.perf_counter()

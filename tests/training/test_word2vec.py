@@ -172,3 +172,19 @@ def test_glove_learns_almost_all_that_there_is_to_learn():
         pass
     assert formula(model, counts, batch).item() < 1e-3 * first
     torch.testing.assert_close(model.vectors(), (model.words.weight + model.neighbours.weight).detach())
+
+
+def test_the_number_of_threads_changes_no_bit_and_is_left_as_it_was():
+    before, outcomes = torch.get_num_threads(), []
+    batches = [[blocks()] for _ in range(5)]
+    for threads in (1, 2):
+        torch.manual_seed(0)
+        model = Word2Vec(Word2VecConfig(vocabulary=V, width=D))
+        torch.set_num_threads(threads)
+        steps = list(train_rows(model, batches, Word2VecLoss(), rate=lambda n: 1.0 / n, first=3))
+        assert torch.get_num_threads() == threads
+        torch.set_num_threads(before)
+        assert [step.number for step in steps] == [3, 4, 5, 6, 7]
+        assert {step.tokens for step in steps} == {batches[0][0].read}
+        outcomes.append(model.state_dict())
+    assert all(torch.equal(one, other) for one, other in zip(*(o.values() for o in outcomes), strict=True))

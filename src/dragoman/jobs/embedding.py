@@ -19,16 +19,18 @@ from dragoman.jobs.request import Request
 from dragoman.jobs.task import Measured, Sample, mean_nats
 from dragoman.jobs.texts import TextData, Texts, TextTask
 from dragoman.models import find_family
+from dragoman.models.word_vectors import Word2VecConfig
 from dragoman.runs.model import SavedModel
 from dragoman.text.cooccurrence import HELD_BACK, PairOrder, count_pairs, open_counts
 from dragoman.text.index import Ids
-from dragoman.text.neighbours import BlockedText, count_words
+from dragoman.text.neighbours import BlockedText, chance_to_draw, chance_to_stay, count_words
 from dragoman.training.glove import GloveLoss
 from dragoman.training.settings import TrainingConfig
 from dragoman.training.word2vec import Word2VecLoss
 
 SHOWN, NEAR = 3, 5  # words watched at each validation, with so many neighbours each
-WORDS_PER_STEP = (64, 4096)  # of the text, at least and at most
+PUSH = 8.0  # rate times the number of times that the likeliest random word is drawn for a batch; at 12 some fly apart
+WORDS_PER_STEP = (16, 4096)  # of the text, at least and at most
 PAIRS_PER_STEP = 4096
 EPOCHS = (5.0, 50.0)  # of word2vec, however long the text is; however short
 SEEN = 15e6  # words that a short text is read for, again and again
@@ -118,18 +120,19 @@ class Reading(Embedding):
 
     counted = "words"
     rates: ClassVar[dict[str, float]] = {"skip-gram": 0.025, "cbow": 0.075}
+    rate: float = 0.025
 
     def most_epochs(self, config: Settings) -> float:  # noqa: ARG002
         fewest, most = EPOCHS
         return min(most, max(fewest, SEEN / len(self.data.train)))
 
+    def plan_use(self, config: Any, request: Request) -> None:
+        self.rate = float(request.asked("training").get("rate", self.rates[config.kind]))
+
     def plan_training(self, config: Any) -> dict[str, Any]:
-        """The rate falls in a line to nothing, from the first step on. All that a batch does to a word starts from
-        where it was before; so a batch reads a quarter as many words as there are, and a word is drawn a few times."""
-        least, most = WORDS_PER_STEP
-        size = int(min(most, max(least, (self.counts > 0).sum() / 4)))
-        rate = self.rates[config.kind]
-        return {**PLAIN, "optimizer": "sgd", "rate": rate, "schedule": "linear", "tokens_per_step": size}
+        """The rate falls in a line to nothing, from the first step on."""
+        size = words_per_step(self.counts, config, self.rate)
+        return {**PLAIN, "optimizer": "sgd", "rate": self.rate, "schedule": "linear", "tokens_per_step": size}
 
     def order(self, training: TrainingConfig, seed: int) -> BlockedText:
         return self.blocks(self.data.train, training, seed)
@@ -198,6 +201,16 @@ class Counting(Embedding):
             *super().describe()[1:],
             ("pairs", f"{found[0]:,}; {found[1]:,} for validation (by a hash of both words)"),
         ]
+
+
+def words_per_step(counts: Int[np.ndarray, " V"], config: Word2VecConfig, rate: float) -> int:
+    """All that a batch does to a word starts from where the word was before. So a batch is only so large that the
+    likeliest random word is not pushed too far by all the pairs that it is drawn for."""
+    stay = (counts * np.minimum(1, chance_to_stay(counts, config.sample))).sum() / counts.sum()
+    foretold = config.reach + 1 if config.kind == "skip-gram" else 1  # by a word that stays, on the mean
+    drawn = stay * foretold * config.negatives * chance_to_draw(counts).max()  # for each word of the text
+    least, most = WORDS_PER_STEP
+    return int(min(most, max(least, PUSH / (rate * drawn))))
 
 
 PLAIN = {"warmup": 0, "label_smoothing": 0.0, "patience": 0, "average": 1}

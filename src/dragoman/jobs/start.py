@@ -188,7 +188,7 @@ def saved_config(saved: SavedModel) -> Any:
 
 
 def disk_needed(run: Run) -> int:
-    """Checkpoints hold weights and up to two numbers more for each, or one; and there is the model."""
+    """Checkpoints hold weights and two numbers more for each, one where no optimizer is; and there is the model."""
     size = 4 * sum(parameter.numel() for parameter in run.model.parameters())
     return (3 if run.optimizer else 2) * size * (run.training.average + 2) + 2 * size
 

@@ -3,6 +3,7 @@
 A text is one long row of ids with `end` after each line; neighbours stand on the same line.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from dragoman.text.index import Ids
 from dragoman.text.special import SpecialIds
 
 LENGTH = 32  # words in a block: each is compared with each other one, as one small matrix
-DRAWN = 64  # random words for a block
+DRAWN = 32  # random words for a block
 AT_ONCE = 1 << 22  # ids counted at a time
 
 
@@ -28,14 +29,22 @@ class Blocks(NamedTuple):
     drawn: Int[Tensor, "N K"]  # at random, to be told apart from neighbours
     read: int  # ids of the text that this was made of
 
+    def foretold(self) -> Int[Tensor, "N M"]:
+        """All that might be: the words of each block, then the random ones."""
+        return torch.cat([self.words, self.drawn], dim=1)
+
     def near(self) -> Bool[Tensor, "N L L"]:
         """Whether j looks as far as i: place (i, j)."""
-        places = torch.arange(self.words.shape[1])
-        distance = (places[:, None] - places).abs()
-        distance.fill_diagonal_(self.words.shape[1])  # no word is its own neighbour
-        near = distance <= self.reach[:, None, :]
+        near = distances(self.words.shape[1]) <= self.reach[:, None, :]
         near &= self.line[:, :, None] == self.line[:, None, :]
         return near.logical_and_(self.line[:, None, :] >= 0)
+
+
+@cache
+def distances(length: int) -> Int[Tensor, "L L"]:
+    """Between any two places of a block; from a place to itself it is as far as to no other, for it is no neighbour."""
+    places = torch.arange(length)
+    return (places[:, None] - places).abs().fill_diagonal_(length)
 
 
 class BlockedText:
@@ -60,8 +69,8 @@ class BlockedText:
         self.ids, self.seed, self.reach, self.size = ids, seed, reach, tokens
         self.end = special.end
         self.stays = chance_to_stay(counts, sample)
-        powers = np.cumsum(counts**0.75)
-        self.below = powers / powers[-1]  # the probability to draw this word or one before it
+        self.below = np.cumsum(chance_to_draw(counts))  # that it is this word or one before it
+        self.below /= self.below[-1]  # 1 to the last digit
 
     def __len__(self) -> int:
         return max(1, len(self.ids) // self.size)
@@ -100,6 +109,11 @@ def chance_to_stay(counts: Int[np.ndarray, " V"], sample: float) -> Float[np.nda
         return there.astype(float)
     ratio = sample * counts.sum() / np.maximum(1, counts)
     return np.where(there, np.sqrt(ratio) + ratio, 0.0)
+
+
+def chance_to_draw(counts: Int[np.ndarray, " V"]) -> Float[np.ndarray, " V"]:
+    powers = counts**0.75
+    return powers / powers.sum()
 
 
 def fill(row: NDArray[np.int64], filler: int) -> Int[np.ndarray, "N L"]:

@@ -22,7 +22,7 @@ from dragoman.training.rows import Learned, add_to_rows
 
 class Missed(NamedTuple):
     by: Float[Tensor, " N"]  # x·y + b + c − log X
-    weight: Float[Tensor, " N"]
+    weight: Float[Tensor, " N"]  # f(X)
 
     def squares(self) -> Float[Tensor, ""]:
         return (self.weight * self.by**2).sum()
@@ -35,21 +35,20 @@ class GloveLoss:
         self.sums: list[Tensor] = []
 
     def __call__(self, model: Glove, batch: PairBatch) -> LossSum:
-        return LossSum(look(model, batch).squares(), len(batch.counts))
+        _, _, missed = compare(model, batch)
+        return LossSum(missed.squares(), len(batch.counts))
 
     def learn(self, model: Glove, batch: PairBatch, rate: float) -> Learned:
-        missed = look(model, batch)
+        x, y, missed = compare(model, batch)
         slope = (2 * missed.weight * missed.by)[:, None]
-        x, y = embedding(batch.words, model.words.weight), embedding(batch.neighbours, model.neighbours.weight)
         length = float(torch.linalg.vector_norm(slope))
+        self.sums = self.sums or [torch.ones_like(table) for table in tables(model)]
         if length < float("inf"):
-            self.sums = self.sums or [torch.ones_like(table) for table in tables(model)]
-            rows = (batch.words, batch.neighbours) * 2
-            for table, sums, row, gradient in zip(
-                tables(model), self.sums, rows, (slope * y, slope * x, slope, slope), strict=True
-            ):
-                add_to_rows(sums, row, gradient**2)
-                add_to_rows(table, row, -rate * gradient / embedding(row, sums).sqrt())
+            rows = (batch.words, batch.neighbours, batch.words, batch.neighbours)
+            slopes = (slope * y, slope * x, slope, slope)
+            for table, sums, row, own in zip(tables(model), self.sums, rows, slopes, strict=True):
+                add_to_rows(sums, row, own**2)
+                add_to_rows(table, row, -rate * own / embedding(row, sums).sqrt())
         return Learned(LossSum(missed.squares(), len(batch.counts)), length, len(batch.counts))
 
     def carried(self) -> list[Tensor]:
@@ -59,14 +58,15 @@ class GloveLoss:
         self.sums = tensors
 
 
+def compare(model: Glove, batch: PairBatch) -> tuple[Float[Tensor, "N D"], Float[Tensor, "N D"], Missed]:
+    """The vectors of both words of each pair, and by how much they miss its count."""
+    x, y = embedding(batch.words, model.words.weight), embedding(batch.neighbours, model.neighbours.weight)
+    told = (x * y).sum(dim=1) + model.word_bias[batch.words] + model.neighbour_bias[batch.neighbours]
+    weight = (batch.counts / model.config.most).clamp(max=1.0) ** model.config.power
+    return x, y, Missed(told - batch.counts.log(), weight)
+
+
 def tables(model: Glove) -> list[Tensor]:
     """Two of vectors and two of biases; what is learned is in their rows."""
     biases = (bias.data[:, None] for bias in (model.word_bias, model.neighbour_bias))
     return [model.words.weight.data, model.neighbours.weight.data, *biases]
-
-
-def look(model: Glove, batch: PairBatch) -> Missed:
-    x, y = embedding(batch.words, model.words.weight), embedding(batch.neighbours, model.neighbours.weight)
-    told = (x * y).sum(dim=1) + model.word_bias[batch.words] + model.neighbour_bias[batch.neighbours]
-    weight = (batch.counts / model.config.most).clamp(max=1.0) ** model.config.power
-    return Missed(told - batch.counts.log(), weight)

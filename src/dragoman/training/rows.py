@@ -1,9 +1,11 @@
 """Learning where a step changes a few rows of large tables: no gradient of a table's size, no optimizer beside it.
 
-An objective that learns so works out the slopes of its rows by hand and moves them itself (`learn`).
+An objective that learns so works out slopes by hand and moves the rows at once (`learn`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from math import hypot
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -16,8 +18,8 @@ from dragoman.training.objectives import LossSum
 
 class Learned(NamedTuple):
     loss: LossSum
-    slope: float  # length of the gradient; where it is not finite nothing was changed
-    read: int  # tokens or whatever else the speed is told in
+    slope: float  # length of the gradient; where it is not finite nothing was moved
+    read: int  # tokens, or whatever else the speed is told in
 
 
 @runtime_checkable
@@ -36,11 +38,22 @@ def train_rows(
     """What `loop.train` is for other models: a step for each item of `batches`. Nothing is added up: rows of the first
     micro-batch have moved when the second one is looked at."""
     for number, micro_batches in enumerate(batches, start=first):
-        with torch.no_grad():
+        with torch.no_grad(), one_thread():
             done = [objective.learn(model, batch, rate(number)) for batch in micro_batches]
-        nats, count = sum(part.loss.nats.item() for part in done), sum(part.loss.tokens for part in done)
-        slope = max(part.slope for part in done)
-        yield Step(number, nats / max(1, count), sum(part.read for part in done), slope, slope < float("inf"))
+        nats, count = sum(one.loss.nats.item() for one in done), sum(one.loss.tokens for one in done)
+        slope = hypot(*(one.slope for one in done))
+        yield Step(number, nats / max(1, count), sum(one.read for one in done), slope, slope < float("inf"))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The matrices here are so small that two threads wait for each other longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def add_to_rows(table: Float[Tensor, "V D"], rows: Int[Tensor, "*N"], moves: Float[Tensor, "*N D"]) -> None:
