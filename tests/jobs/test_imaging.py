@@ -313,8 +313,9 @@ def test_patches_are_few_and_whole():
 
 
 def test_small_corpora_are_seen_more_often_in_smaller_steps():
-    assert [images_per_step(images) for images in (10, 1000, 3000, 60_000)] == [16, 16, 32, 128]
-    assert epochs_for("cnn", 60_000) < epochs_for("cnn", 1000) <= 100
+    assert [images_per_step("classify", images) for images in (10, 1000, 3000, 60_000)] == [16, 16, 32, 128]
+    assert [images_per_step("segment", images) for images in (10, 60_000)] == [8, 16]  # each pixel teaches
+    assert epochs_for("classify", "cnn", 60_000) < epochs_for("classify", "cnn", 1000) <= 100
 
 
 # ── mistakes ──────────────────────────────────────────────────────────────────────────────
