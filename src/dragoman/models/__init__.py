@@ -75,6 +75,7 @@ FAMILIES: dict[str, dict[str, Family]] = {
 
 USUAL = {  # the family, where nobody said
     "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "rnn",
+    "regress": "cnn", "segment": "cnn",
 }  # fmt: skip
 USUAL_FOR_IMAGES = "cnn"
 
