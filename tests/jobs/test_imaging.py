@@ -10,6 +10,7 @@ from PIL import Image
 
 import dragoman
 from dragoman.cli import main
+from dragoman.errors import DataError
 from dragoman.images.generated import draw_pictures
 from dragoman.images.index import ImageIndex
 from dragoman.images.pixels import Form
@@ -313,8 +314,9 @@ def test_patches_are_few_and_whole():
 
 
 def test_small_corpora_are_seen_more_often_in_smaller_steps():
-    assert [images_per_step(images) for images in (10, 1000, 3000, 60_000)] == [16, 16, 32, 128]
-    assert epochs_for("cnn", 60_000) < epochs_for("cnn", 1000) <= 100
+    assert [images_per_step("classify", images) for images in (10, 1000, 3000, 60_000)] == [16, 16, 32, 128]
+    assert [images_per_step("segment", images) for images in (10, 60_000)] == [8, 16]  # each pixel teaches
+    assert epochs_for("classify", "cnn", 60_000) < epochs_for("classify", "cnn", 1000) <= 100
 
 
 # ── mistakes ──────────────────────────────────────────────────────────────────────────────
@@ -354,3 +356,11 @@ def test_a_mistake_ends_in_one_line(mistake, here, whole, tmp_path, capsys):
     found = main([word.format(**names) for word in words] + out)
     said = capsys.readouterr().err.splitlines()[-1]
     assert (found, told in said, said.endswith(f"[{error}]")) == (code, True, True), said
+
+
+def test_an_array_that_is_no_image_is_refused(whole):
+    model = dragoman.load(whole[0])
+    for array, words in ((np.zeros((4, 4, 2)), "shape"), (np.full((4, 4), 3.0), "up to 3"), (np.zeros(4), "shape")):
+        with pytest.raises(DataError, match=words) as refusal:
+            model.classify([array])
+        assert refusal.value.id == "E-IMG-06"

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from dragoman.decoding.classify import Classified
 from dragoman.decoding.insides import Insides, watch
-from dragoman.errors import UsageError
+from dragoman.errors import DataError
 from dragoman.images.batches import Levels
 from dragoman.images.pixels import Form, Pixels, fit, read_image
 from dragoman.modules.activations import softmax
@@ -144,13 +144,11 @@ def as_pixels(image: Shown, form: Form) -> Pixels:
     if not isinstance(image, np.ndarray):
         return read_image(Path(image), form)
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
-        raise UsageError(
-            "E-IMG-06", f"an image of shape {image.shape} cannot be; rows, columns and 1 or 3 channels can"
-        )
+        raise DataError("E-IMG-06", f"an image of shape {image.shape} cannot be; rows, columns and 1 or 3 channels can")
     if image.dtype == np.uint8:
         return fit(image, form)
     if not (image.min() >= 0 and image.max() <= 1):  # false for NaN too
-        raise UsageError(
+        raise DataError(
             "E-IMG-06", f"an image of {image.dtype} has values up to {image.max()}; bytes, or 0 to 1, can be"
         )
     return fit((255 * image.astype(np.float64)).round().astype(np.uint8), form)

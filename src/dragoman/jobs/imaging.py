@@ -83,7 +83,7 @@ class ImageTask(ABC):
         return plan_images.minutes_for(len(self.data.train))
 
     def most_epochs(self, config: Settings) -> float:
-        return plan_images.epochs_for(task_and_family_of(config)[1], len(self.data.train))
+        return plan_images.epochs_for(*task_and_family_of(config), len(self.data.train))
 
     def plan_from(self, config: Settings) -> Settings:
         """The same reader, telling what is to be learned here."""
@@ -100,7 +100,7 @@ class ImageTask(ABC):
     def plan_use(self, config: Settings, request: Request) -> None: ...  # noqa: B027
 
     def plan_training(self, config: Settings) -> dict[str, Any]:  # noqa: ARG002
-        return {"label_smoothing": 0.0, "images_per_step": plan_images.images_per_step(len(self.data.train))}
+        return {"label_smoothing": 0.0, "images_per_step": plan_images.images_per_step(self.name, len(self.data.train))}
 
     def quick_about(self) -> dict[str, Any]:
         return self.about

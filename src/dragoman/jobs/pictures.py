@@ -57,9 +57,7 @@ class ImageData:
     train: ImageIndex
     valid: ImageIndex
     answers: Answers
-    about: dict[
-        str, Any
-    ]  # for whoever uses the model: the levels of the images, those of the numbers, the masks' values
+    about: dict[str, Any]  # for whoever uses the model: levels of the images and of the numbers, values of the masks
     moves: Moves
     split_off: bool  # whether the validation images are a part of the training corpus
 
@@ -122,7 +120,7 @@ def known_answers(
         return None
     config: Any = saved.model.config
     known = answers_of(task, config.model_dump(), saved.about)
-    if set(found.names) <= set(known.names):
+    if found == known or (task == "classify" and set(found.names) <= set(known.names)):
         return known
     notice(
         f"{corpus.name} has {some(found.names)} to learn and the model knows {some(known.names)}: its last layer is new"

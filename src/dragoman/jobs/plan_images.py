@@ -22,7 +22,7 @@ SIZES: dict[str, list[dict[str, Any]]] = {
         for width, heads, layers in ((64, 4, 4), (96, 4, 4), (128, 4, 6), (256, 8, 8))
     ],
 }
-DROPOUT = {"mlp": 0.2, "cnn": 0.2, "vit": 0.1}
+DROPOUT = {"mlp": 0.2, "cnn": 0.2, "vit": 0.0}
 WORTH = {
     "mlp": 30.0,
     "cnn": 8.0,
@@ -32,7 +32,8 @@ MOST_EPOCHS = {"mlp": 60.0, "cnn": 20.0, "vit": 60.0}  # where nobody said; more
 FEWEST_STEPS = 1500  # that even a small corpus is trained for, where nobody said
 EVEN_SO = 100.0  # epochs at most, however small the corpus is
 PATCHES = 64  # an image is cut into at most, where nobody said
-FINEST = 7  # pixels on a side that the last pooling leaves, about
+FINEST = {"classify": 7, "regress": 7, "segment": 4}  # pixels on a side that the last stage sees, about
+EVERY_PIXEL = 8  # so many times fewer images a step where each pixel of them has a label to learn from
 
 
 def minutes_for(images: int) -> float:
@@ -40,14 +41,16 @@ def minutes_for(images: int) -> float:
     return 10 * (images / 30_000) ** 0.5
 
 
-def epochs_for(family: str, images: int) -> float:
-    enough = FEWEST_STEPS * images_per_step(images) / images
+def epochs_for(task: str, family: str, images: int) -> float:
+    enough = FEWEST_STEPS * images_per_step(task, images) / images
     return max(MOST_EPOCHS[family], min(EVEN_SO, enough))
 
 
-def images_per_step(images: int) -> int:
-    """128, and fewer where there are few: fifty steps an epoch, but no fewer than sixteen images each."""
-    return 2 ** int(math.log2(min(128, max(16, images / 50))))
+def images_per_step(task: str, images: int) -> int:
+    """128, and fewer where there are few: fifty steps an epoch, but no fewer than sixteen images each. Where every
+    pixel is labelled, 16: an image teaches much, and more steps teach more."""
+    usual = 2 ** int(math.log2(min(128, max(16, images / 50))))
+    return max(8, usual // EVERY_PIXEL) if task == "segment" else usual
 
 
 def plan_model(task: str, form: Form, told: Mapping[str, Any], request: Request, images: int, work: float) -> Any:
@@ -55,7 +58,8 @@ def plan_model(task: str, form: Form, told: Mapping[str, Any], request: Request,
     family, asked = find_family(task, request.family), request.asked("model")
     fixed = {"size": form.size, "channels": form.channels, **told}
     refuse_fixed(fixed, asked)
-    shaped = {**fixed, **shape_for(request.family, form), "dropout": DROPOUT[request.family]}
+    dropout = 0.0 if task == "segment" else DROPOUT[request.family]
+    shaped = {**fixed, **shape_for(task, request.family, form), "dropout": dropout}
     if request.preset:
         return family.config.read({**shaped, **family.presets[request.preset], **asked}, section="model")
     candidates = [family.config.read({**shaped, **size, **asked}, section="model") for size in SIZES[request.family]]
@@ -68,13 +72,13 @@ def work_per_image(config: Any) -> float:
     return 6.0 * config.products_per_token()
 
 
-def shape_for(family: str, form: Form) -> dict[str, Any]:
+def shape_for(task: str, family: str, form: Form) -> dict[str, Any]:
     """What follows from the size of the images: patches, or how often they are halved."""
     match family:
         case "vit":
             return {"patch": patch_for(form)}
         case "cnn":
-            return {"stages": max(1, round(math.log2(min(form.size) / FINEST)))}
+            return {"stages": max(1, round(math.log2(min(form.size) / FINEST[task])))}
         case _:
             return {}
 

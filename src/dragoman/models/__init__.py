@@ -79,7 +79,7 @@ FAMILIES: dict[str, dict[str, Family]] = {
 
 USUAL = {  # the family, where nobody said
     "translate": "transformer", "write": "gpt", "fill": "bert", "restore": "t5", "classify": "rnn",
-    "embed": "word2vec",
+    "embed": "word2vec", "regress": "cnn", "segment": "cnn",
 }  # fmt: skip
 USUAL_FOR_IMAGES = "cnn"
 ANY_SIZE = 2**8 * 3**2 * 5 * 7 * 11  # pixels; patches of any usual size divide it
