@@ -71,6 +71,12 @@ def families():
     ]
 
 
+def test_a_bag_as_wide_as_the_vectors_gets_no_layer_that_nobody_asked_for():
+    sized = fit_width(Request(corpora=["x"], task="classify", family="bag"), 100).asked("model")
+    assert "hidden" not in sized
+    assert 100 % sized["heads"] == 0
+
+
 @pytest.mark.parametrize(("task", "family"), families())
 def test_every_text_model_takes_their_width_and_begins_with_them(task, family, vectors):
     sized = fit_width(Request(corpora=["x"], task=task, family=family), WIDTH).asked("model")

@@ -45,7 +45,7 @@ def fit_width(request: Request, width: int) -> Request:
     chosen = {width_name(fields): width}
     if "heads" in fields:
         heads = max(heads for heads in range(1, max(1, width // HEAD) + 1) if width % heads == 0)
-        chosen |= {"heads": heads, "hidden": 4 * width}
+        chosen |= {"heads": heads} | ({"hidden": 4 * width} if "layers" in fields else {})  # a bag has no blocks
         chosen |= {"head_width": width // heads} if "head_width" in fields else {}
     return request.model_copy(update={"settings": {**request.settings, "model": {**chosen, **asked}}})
 
