@@ -13,10 +13,10 @@ from dragoman.config import Settings
 from dragoman.decoding.classify import Classifier
 from dragoman.evaluation.confusion import confusion_of
 from dragoman.jobs import plan
-from dragoman.jobs.labelling import LabelledData, Sources
+from dragoman.jobs.labelling import LabelledData
 from dragoman.jobs.prepare import Notice
 from dragoman.jobs.request import Request
-from dragoman.jobs.task import Measured, Sample, mean_nats
+from dragoman.jobs.task import Corpora, Measured, Sample, mean_nats
 from dragoman.jobs.translating import WATCHED, spread
 from dragoman.models import task_and_family_of
 from dragoman.models.bert import BertConfig
@@ -24,7 +24,7 @@ from dragoman.models.bert_classifier import BertClassifierConfig
 from dragoman.runs.model import SavedModel
 from dragoman.text.batches import BatchOrder, LabelledBatch, make_reading
 from dragoman.text.index import PairIndex
-from dragoman.text.labels import find_labelled
+from dragoman.text.labels import LabelledCorpus, find_labelled
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers
 from dragoman.training.objectives import ClassifyingLoss
@@ -33,9 +33,9 @@ from dragoman.training.settings import TrainingConfig
 SHOWN = 6  # labels in the plan
 
 
-def find(request: Request) -> Sources:
+def find(request: Request) -> Corpora[LabelledCorpus]:
     valid = find_labelled(request.valid, request.encoding) if request.valid else None
-    return Sources(find_labelled(request.corpora, request.encoding), valid)
+    return Corpora(find_labelled(request.corpora, request.encoding), valid)
 
 
 @dataclass
@@ -47,9 +47,9 @@ class Classifying:
 
     @classmethod
     def prepare(
-        cls, folder: Path, request: Request, sources: Sources, saved: SavedModel | None, notice: Notice
+        cls, folder: Path, request: Request, corpora: Corpora[LabelledCorpus], saved: SavedModel | None, notice: Notice
     ) -> "Classifying":
-        return cls(LabelledData.prepare(folder, request, sources, saved, notice))
+        return cls(LabelledData.prepare(folder, request, corpora, saved, notice))
 
     @classmethod
     def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> "Classifying":
@@ -76,7 +76,7 @@ class Classifying:
         fixed: dict[str, Any] = {
             "vocabulary": len(self.tokenizers.target),
             "classes": self.data.classes,
-            "dropout": plan.CLASSIFIER_DROPOUT[request.family],
+            "dropout": plan.CLASSIFIERS[request.family].dropout,
         }
         if request.family == "bert":
             fixed |= {"separator": self.tokenizers.special.end, "longest": self.positions()}

@@ -19,11 +19,12 @@ from dragoman.evaluation.confusion import confusion_of
 from dragoman.evaluation.numbers import measure_numbers
 from dragoman.evaluation.overlap import overlap_of
 from dragoman.images.batches import ImageOrder
+from dragoman.images.corpus import ImageCorpus
 from dragoman.jobs import plan_images
-from dragoman.jobs.pictures import ImageData, Sources
+from dragoman.jobs.pictures import ImageData
 from dragoman.jobs.prepare import Notice
 from dragoman.jobs.request import Request
-from dragoman.jobs.task import Measured, Sample, mean_nats
+from dragoman.jobs.task import Corpora, Measured, Sample, mean_nats
 from dragoman.jobs.translating import WATCHED, spread
 from dragoman.models import find_family, task_and_family_of
 from dragoman.runs.model import SavedModel
@@ -47,9 +48,9 @@ class ImageTask(ABC):
 
     @classmethod
     def prepare(
-        cls: type[Own], folder: Path, request: Request, sources: Sources, saved: SavedModel | None, notice: Notice
+        cls: type[Own], folder: Path, request: Request, corpora: Corpora[ImageCorpus], saved: SavedModel | None, notice: Notice
     ) -> Own:
-        data = ImageData.prepare(folder, request, sources, saved, notice)
+        data = ImageData.prepare(folder, request, corpora, saved, notice)
         return cls(data, data.about)
 
     @classmethod

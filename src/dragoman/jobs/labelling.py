@@ -15,6 +15,7 @@ from dragoman.errors import DataError
 from dragoman.jobs import plan
 from dragoman.jobs.prepare import CHUNK, SAMPLE, DataConfig, Notice
 from dragoman.jobs.request import Request
+from dragoman.jobs.task import Corpora
 from dragoman.jobs.texts import learn_tokenizer
 from dragoman.runs.files import check_folder, write_file, write_folder
 from dragoman.runs.model import SavedModel
@@ -24,19 +25,6 @@ from dragoman.text.labels import Labelled, LabelledCorpus, encode_texts, in_orde
 from dragoman.text.tokenizer import Tokenizers, open_tokenizers
 
 TEXTS_PER_LABEL = 4  # on the mean; with fewer the first words of the lines are hardly labels
-
-
-class Sources(NamedTuple):
-    train: LabelledCorpus
-    valid: LabelledCorpus | None
-
-    @property
-    def name(self) -> str:
-        return self.train.name
-
-    @property
-    def paths(self) -> list[Path]:
-        return [*self.train.paths, *(self.valid.paths if self.valid else ())]
 
 
 class LabelSurvey(NamedTuple):
@@ -92,11 +80,11 @@ class LabelledData:
 
     @classmethod
     def prepare(
-        cls, folder: Path, request: Request, sources: Sources, saved: SavedModel | None, notice: Notice
+        cls, folder: Path, request: Request, corpora: Corpora[LabelledCorpus], saved: SavedModel | None, notice: Notice
     ) -> "LabelledData":
         """A classifier that goes on keeps its classes. The validation part is written first."""
         config = DataConfig.read(request.asked("data"), section="data")
-        surveyed = survey(sources.train)
+        surveyed = survey(corpora.train)
         chosen = plan.plan_label_tokenizer(surveyed.characters, request.asked("tokenizer"))
         tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, iter(surveyed.sample))
         write_folder(folder / "tokenizer", tokenizers.save)
@@ -106,8 +94,8 @@ class LabelledData:
             classes_of(saved) or in_order([*surveyed.labels]),
             most_tokens(config, request, saved),
         )
-        share = 0.0 if sources.valid else min(0.1, config.valid_pairs / surveyed.labels.total())
-        writer.write(sources.train, sources.valid, share, notice)
+        share = 0.0 if corpora.valid else min(0.1, config.valid_pairs / surveyed.labels.total())
+        writer.write(corpora.train, corpora.valid, share, notice)
         return cls.open(folder, tokenizers, {} if saved else chosen.model_dump(), writer.classes, share > 0)
 
     @classmethod

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from dragoman.images.index import ImageIndex, IndexWriter, fingerprint, part_of
 from dragoman.images.pixels import Form, Pixels, Size, read_size
 from dragoman.jobs.prepare import Notice
 from dragoman.jobs.request import Request
+from dragoman.jobs.task import Corpora
 from dragoman.runs.model import SavedModel
 from dragoman.text.labels import some
 
@@ -33,21 +34,8 @@ class ImagesConfig(Settings):
         return read_size(self.size) if self.size else None
 
 
-class Sources(NamedTuple):
-    train: ImageCorpus
-    valid: ImageCorpus | None
-
-    @property
-    def name(self) -> str:
-        return self.train.name
-
-    @property
-    def paths(self) -> list[Path]:
-        return [*self.train.paths, *(self.valid.paths if self.valid else ())]
-
-
-def find(request: Request) -> Sources:
-    return Sources(find_images(request.corpora), find_images(request.valid) if request.valid else None)
+def find(request: Request) -> Corpora[ImageCorpus]:
+    return Corpora(find_images(request.corpora), find_images(request.valid) if request.valid else None)
 
 
 @dataclass
@@ -63,17 +51,17 @@ class ImageData:
 
     @classmethod
     def prepare(
-        cls, folder: Path, request: Request, sources: Sources, saved: SavedModel | None, notice: Notice
+        cls, folder: Path, request: Request, corpora: Corpora[ImageCorpus], saved: SavedModel | None, notice: Notice
     ) -> "ImageData":
         """A model that goes on keeps the form, the levels and, where it knows them all, the labels that it has."""
         config = ImagesConfig.read(request.asked("images"), section="images")
-        form = form_of(sources.train, config, saved, notice)
+        form = form_of(corpora.train, config, saved, notice)
         moves = moves_for(request.task, config, form)
-        answers = KINDS[request.task].find(sources.train, form)
-        known = known_answers(request.task, answers, sources.train, saved, notice)
+        answers = KINDS[request.task].find(corpora.train, form)
+        known = known_answers(request.task, answers, corpora.train, saved, notice)
         writer = Writer(folder / "data", form, known or answers)
-        share = 0.0 if sources.valid else held_share(sources.train, form, config.valid)
-        train, valid = writer.write(sources, share, notice)
+        share = 0.0 if corpora.valid else held_share(corpora.train, form, config.valid)
+        train, valid = writer.write(corpora, share, notice)
         about = {"images": {"mean": train.mean, "deviation": train.deviation}, **answers.about(train)}
         about |= {"images": saved.about["images"]} if saved else {}
         about |= saved.about if saved and known else {}
@@ -158,27 +146,27 @@ class Writer:
     form: Form
     answers: Answers
 
-    def write(self, sources: Sources, share: float, notice: Notice) -> tuple[ImageIndex, ImageIndex]:
+    def write(self, corpora: Corpora[ImageCorpus], share: float, notice: Notice) -> tuple[ImageIndex, ImageIndex]:
         with self.open("train") as train, self.open("valid") as valid:
-            met = self.fill(train, valid, sources, share)
+            met = self.fill(train, valid, corpora, share)
         if not (train.count and valid.count):
             raise DataError(
                 "E-IMG-02",
-                f"{sources.name} leaves {train.count:,} images to learn from and there are {valid.count:,} to validate "
+                f"{corpora.name} leaves {train.count:,} images to learn from and there are {valid.count:,} to validate "
                 "with; give more images, or some to --valid",
             )
         if met:
             notice(f"{met:,} training images also stand in the validation data")
         return train.finish(), valid.finish()
 
-    def fill(self, train: IndexWriter, valid: IndexWriter, sources: Sources, share: float) -> int:
+    def fill(self, train: IndexWriter, valid: IndexWriter, corpora: Corpora[ImageCorpus], share: float) -> int:
         """Each image into its part; how many to learn from are also to validate with."""
         held, met = set[int](), 0
-        if sources.valid:
-            for pixels, answer in self.images(sources.valid):
+        if corpora.valid:
+            for pixels, answer in self.images(corpora.valid):
                 held.add(fingerprint(pixels))
                 valid.add(pixels, answer)
-        for pixels, answer in self.images(sources.train):
+        for pixels, answer in self.images(corpora.train):
             mark = fingerprint(pixels)
             met += mark in held
             (valid if part_of(mark) < share else train).add(pixels, answer)

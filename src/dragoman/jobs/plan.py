@@ -150,20 +150,40 @@ SIZES: dict[str, list[dict[str, Any]]] = {
         for width, heads, layers, hidden in TRANSFORMERS
     ],
 }
-CLASSIFIERS: dict[str, list[dict[str, Any]]] = {
-    "bag": [{"width": 128, "heads": 8}],
-    "rnn": [{"width": width, "embedding": embedding} for width, embedding in ((128, 128), (256, 128), (512, 256))],
-    "bert": [
-        {"width": width, "heads": heads, "layers": layers, "hidden": hidden}
-        for width, heads, layers, hidden in ((128, 4, 2, 256), (192, 4, 3, 384), (256, 4, 4, 1024), (512, 8, 6, 2048))
-    ],
+
+
+class ForClasses(NamedTuple):
+    """What a family is given where texts are to be classified: few labels are soon known by heart."""
+
+    sizes: list[dict[str, Any]]
+    dropout: float
+    steps: int  # that a few thousand texts are good for
+    rate: float  # a share of the usual one
+
+
+CLASSIFIERS = {
+    "bag": ForClasses([{"width": 128, "heads": 8}], dropout=0.3, steps=2000, rate=0.5),
+    "rnn": ForClasses(
+        [{"width": width, "embedding": embedding} for width, embedding in ((128, 128), (256, 128), (512, 256))],
+        dropout=0.5,
+        steps=1000,
+        rate=0.5,
+    ),
+    "bert": ForClasses(
+        [
+            {"width": 128, "heads": 4, "layers": 2, "hidden": 256},
+            {"width": 192, "heads": 4, "layers": 3, "hidden": 384},
+            {"width": 256, "heads": 4, "layers": 4, "hidden": 1024},
+            {"width": 512, "heads": 8, "layers": 6, "hidden": 2048},
+        ],
+        dropout=0.3,
+        steps=500,
+        rate=0.2,
+    ),
 }
-CLASSIFIER_DROPOUT = {"bag": 0.3, "rnn": 0.5, "bert": 0.3}
 CLASSIFYING = {"label_smoothing": 0.0, "tokens_per_step": 1024}  # of training, otherwise than for texts to be written
-CLASSIFYING_STEPS = {"bag": 2000, "rnn": 1000, "bert": 500}  # that a few thousand texts are good for
 CLASSIFYING_EPOCHS = (4.0, 40.0)  # at least, however many texts there are; at most, however few
-CLASSIFYING_RATE = {"bag": 0.5, "rnn": 0.5, "bert": 0.2}  # of the usual one: few labels are soon known by heart
-IMAGE_RATE = {"mlp": 0.5, "cnn": 0.3, "vit": 0.65}  # likewise, of families that read images
+IMAGE_RATE = {"mlp": 0.5, "cnn": 0.3, "vit": 0.65}  # a share of the usual one, for families that read images
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
 EFFICIENCY = 0.38  # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory
@@ -216,7 +236,7 @@ def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Bu
     """The settings of a model that the budget can train. `fixed` follows from the data."""
     family, asked = find_family(task, request.family), request.asked("model")
     refuse_fixed(fixed, asked)
-    sizes = CLASSIFIERS if task == "classify" else SIZES
+    sizes = CLASSIFIERS[request.family].sizes if task == "classify" else SIZES[request.family]
     shaping: dict[str, Any] = {
         **fixed,
         **{name: asked[name] for name in ("cell", "attention", "layers") if name in asked},
@@ -226,7 +246,7 @@ def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Bu
         config = family.config.read({**fixed, **preset}, section="model")
         chosen: dict[str, Any] = {"dropout": dropout_for(config, budget), **preset}
     else:
-        candidates = [family.config.read({**size, **shaping}, section="model") for size in sizes[request.family]]
+        candidates = [family.config.read({**size, **shaping}, section="model") for size in sizes]
         config = next((c for c in reversed(candidates) if is_worth_it(c, budget)), candidates[0])
         chosen = {**config.model_dump(), "dropout": dropout_for(config, budget)}
     return family.config.read({**chosen, **fixed, **asked}, section="model")
@@ -249,7 +269,7 @@ def is_worth_it(config: Any, budget: Budget) -> bool:
 def epochs_for_classes(family: str, tokens: int) -> float:
     """So many that the steps are done; more of them only learn a small corpus by heart."""
     fewest, most = CLASSIFYING_EPOCHS
-    return min(most, max(fewest, CLASSIFYING_STEPS[family] * CLASSIFYING["tokens_per_step"] / tokens))
+    return min(most, max(fewest, CLASSIFIERS[family].steps * CLASSIFYING["tokens_per_step"] / tokens))
 
 
 def dropout_for(config: Any, budget: Budget) -> float:
@@ -299,7 +319,7 @@ def rate_for(optimizer: str, width: int, fine_tuning: bool, share: float = 1.0) 
 
 def rate_share(config: Any) -> float:
     task, family = task_and_family_of(config)
-    return IMAGE_RATE.get(family) or (CLASSIFYING_RATE[family] if task == "classify" else 1.0)
+    return IMAGE_RATE.get(family) or (CLASSIFIERS[family].rate if task == "classify" else 1.0)
 
 
 def plan_search(prepared: Prepared, config: Any, asked: Mapping[str, Any]) -> SearchConfig:

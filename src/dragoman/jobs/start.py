@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from itertools import islice, pairwise
 from math import inf
 from pathlib import Path
-from statistics import mean
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -39,8 +39,8 @@ from dragoman.training.settings import TrainingConfig
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
-TIMING = 0.04  # share of the time given to measuring a step, up to ten seconds
-RESERVE = 0.04  # share of the time left over: machines get slower more often than faster
+TIMING, LONGEST_TIMING = 0.04, 20.0  # share of the time given to measuring a step, and seconds at most
+RESERVE = 0.06  # share of the time left over: the mean step takes 3 % longer than the median one, and machines slow down
 
 RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
@@ -114,7 +114,7 @@ def begin(
     task.plan_use(config, request)
     asked = task.plan_training(config) | request.asked("training")
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
-    moment = 1.0 if counted else min(10.0, TIMING * 60 * minutes)
+    moment = 1.0 if counted else min(LONGEST_TIMING, TIMING * 60 * minutes)
     timing = time_run(folder, task, config, asked, request.seed, moment)
     left = 60 * minutes - (time.monotonic() - began)
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
@@ -167,9 +167,8 @@ def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], 
     while times[-1] - start < seconds or len(times) < 3:
         next(steps)
         times.append(time.monotonic())
-    took = sorted(b - a for a, b in pairwise(times))
-    usual = took[: max(1, round(0.95 * len(took)))]  # a neighbour's burst should not halve the run
-    return Timing(mean(usual), time_validation(run), peak_memory())
+    usual = median(b - a for a, b in pairwise(times))  # a neighbour's burst should not shorten the whole run
+    return Timing(usual, time_validation(run), peak_memory())
 
 
 def time_validation(run: Run) -> float:

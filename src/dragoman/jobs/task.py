@@ -7,7 +7,7 @@ for every task.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -41,6 +41,24 @@ class Sources(Protocol):
     def name(self) -> str: ...
     @property
     def paths(self) -> Sequence[Path]: ...
+
+
+Found = TypeVar("Found", bound=Sources)
+
+
+class Corpora(NamedTuple, Generic[Found]):
+    """What to learn from and, where it was given, what to validate with: both of one kind."""
+
+    train: Found
+    valid: Found | None
+
+    @property
+    def name(self) -> str:
+        return self.train.name
+
+    @property
+    def paths(self) -> list[Path]:
+        return [*self.train.paths, *(self.valid.paths if self.valid else ())]
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from dragoman.config import Settings
 from dragoman.decoding.beam import SearchConfig
@@ -13,7 +13,7 @@ from dragoman.evaluation.scores import bleu, chrf
 from dragoman.jobs import plan
 from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey
 from dragoman.jobs.request import Request
-from dragoman.jobs.task import Measured, Sample, mean_nats
+from dragoman.jobs.task import Corpora, Measured, Sample, mean_nats
 from dragoman.models import find_family
 from dragoman.runs.model import SavedModel
 from dragoman.text.batches import Batch, BatchOrder, make_batch
@@ -30,20 +30,7 @@ SCORED = 128  # validation sentences translated for a score at each validation
 Item = TypeVar("Item")
 
 
-class Corpora(NamedTuple):
-    train: Corpus
-    valid: Corpus | None
-
-    @property
-    def name(self) -> str:
-        return self.train.name
-
-    @property
-    def paths(self) -> list[Path]:
-        return [*self.train.paths, *(self.valid.paths if self.valid else ())]
-
-
-def find(request: Request) -> Corpora:
+def find(request: Request) -> Corpora[Corpus]:
     def find_one(arguments: list[str]) -> Corpus:
         return find_corpus(
             arguments,
@@ -67,7 +54,7 @@ class Translating:
 
     @classmethod
     def prepare(
-        cls, folder: Path, request: Request, corpora: Corpora, saved: SavedModel | None, notice: Notice
+        cls, folder: Path, request: Request, corpora: Corpora[Corpus], saved: SavedModel | None, notice: Notice
     ) -> "Translating":
         data = DataConfig.read(request.asked("data"), section="data")
         surveyed: Survey = survey(corpora.train, corpora.valid is not None, data)
