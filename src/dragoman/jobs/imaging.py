@@ -48,7 +48,12 @@ class ImageTask(ABC):
 
     @classmethod
     def prepare(
-        cls: type[Own], folder: Path, request: Request, corpora: Corpora[ImageCorpus], saved: SavedModel | None, notice: Notice
+        cls: type[Own],
+        folder: Path,
+        request: Request,
+        corpora: Corpora[ImageCorpus],
+        saved: SavedModel | None,
+        notice: Notice,
     ) -> Own:
         data = ImageData.prepare(folder, request, corpora, saved, notice)
         return cls(data, data.about)

@@ -40,7 +40,7 @@ from dragoman.training.settings import TrainingConfig
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
 TIMING, LONGEST_TIMING = 0.04, 20.0  # share of the time given to measuring a step, and seconds at most
-RESERVE = 0.06  # share of the time left over: the mean step takes 3 % longer than the median one, and machines slow down
+RESERVE = 0.06  # share of the time left over: the mean step takes 3 % longer than the median, and machines slow down
 
 RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
