@@ -6,6 +6,7 @@ for every task.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -46,7 +47,8 @@ class Sources(Protocol):
 Found = TypeVar("Found", bound=Sources)
 
 
-class Corpora(NamedTuple, Generic[Found]):
+@dataclass(frozen=True)
+class Corpora(Generic[Found]):
     """What to learn from and, where it was given, what to validate with: both of one kind."""
 
     train: Found
