@@ -1,5 +1,7 @@
 """Shared by all tests: a fixed seed, and small models that have really learned something."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from dragoman.training.loop import train
 from dragoman.training.objectives import translation_loss
 from dragoman.training.optimizers import make_optimizer
 
-torch.set_num_threads(2)
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 2)))
 EPOCHS = 8  # enough to be right mostly, too few to be right always
 
 

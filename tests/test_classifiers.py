@@ -101,7 +101,7 @@ def test_every_token_is_looked_at(exact):
 def test_its_weights_are_shown_and_sum_to_one(model):
     with watching(stirred(model)) as seen:
         model(TOKENS, REAL)
-    shown = [weights for found in seen.values() for weights in found]
+    shown = [looked.weights for found in seen.values() for looked in found]
     assert bool(shown) == (getattr(model.config, "pooling", "") == "attention" or hasattr(model, "reader"))
     for weights in shown:
         torch.testing.assert_close(weights.sum(dim=-1), torch.ones_like(weights[..., 0]))

@@ -216,7 +216,7 @@ def test_attention_maps_have_the_names_of_the_modules(model):
         model.decode(BATCH.target_in, begin(model))
     if isinstance(model.config, RnnConfig):
         assert set(maps) == (set() if model.config.attention == "none" else {"source_attention"})
-        steps = sum(weights.shape[2] for weights in maps.get("source_attention", []))
+        steps = sum(looked.weights.shape[2] for looked in maps.get("source_attention", []))
         assert steps == (0 if model.config.attention == "none" else BATCH.target_in.shape[1])
         return
     layers = model.config.layers

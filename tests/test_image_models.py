@@ -193,7 +193,8 @@ def test_attention_is_a_distribution_over_class_token_and_patches():
         watched = model(IMAGES)
     torch.testing.assert_close(watched, model(IMAGES))
     assert len(seen) == 2
-    for [weights] in seen.values():
+    for [looked] in seen.values():
+        weights = looked.weights
         assert weights.shape == (4, 2, 7, 7)
         torch.testing.assert_close(weights.sum(-1), torch.ones(4, 2, 7))
 

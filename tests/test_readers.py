@@ -79,5 +79,6 @@ def test_attention_maps_are_distributions(model):
     with watching(model) as maps:
         model(*READING)
     assert len(maps) == model.config.layers
-    for [weights] in maps.values():
+    for [looked] in maps.values():
+        weights = looked.weights
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1], dtype=weights.dtype))

@@ -2,14 +2,25 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from dragoman.cli import make_app
+
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.M | re.S)
+BLOCKS = [fence for fence in FENCES if fence[0] in ("sh", "python")]
+COMMANDS = [
+    part.strip()
+    for language, text in FENCES
+    for part in re.split(r"&&|\||\n", text)
+    if language in ("", "sh") and part.strip().startswith("dragoman ")
+]
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +47,18 @@ def test_an_example_works_as_pasted(folder, number):
     assert found.returncode == 0, found.stderr
     assert "Traceback" not in found.stderr
     assert found.stdout or "dragoman train" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_in_a_block_can_be_read(command):
+    """Those that need files of the reader's are not run; but the command is there, and so is each of its options."""
+    _, *words = shlex.split(command, comments=True)
+    make_app().parse_args(words, exit_on_error=False, print_error=False)
+
+
+def test_the_blocks_without_a_language_are_looked_at_too():
+    assert len(COMMANDS) > 30
+    assert {words.split()[1] for words in COMMANDS} >= {"train", "generate", "embed", "compare", "import"}
 
 
 def test_there_are_five_examples():

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from dragoman.decoding.words import WordVectors as WordVectors
     from dragoman.jobs.api import train as train
     from dragoman.jobs.open import load as load
+    from dragoman.seeing.look import look as look
 
 PUBLIC = {  # imported when first used: `import dragoman` must not import torch
     "load": "dragoman.jobs.open",
+    "look": "dragoman.seeing.look",
     "Classified": "dragoman.decoding.classify",
     "Classifier": "dragoman.decoding.classify",
     "TextWriter": "dragoman.decoding.generate",

@@ -31,22 +31,52 @@ def model(reverser, tmp_path_factory):
 # ── help ──────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], [], ["train", "--help"], ["nonsense"], ["train", "--nonsense"]], ids=str
-)
-def test_help_and_mistakes_do_not_import_torch(arguments):
+QUICK = [
+    "--help", "", "train --help", "nonsense", "train --nonsense", "train a b --family lstm", "train a b --preset huge",
+    "train a b --task foo", "train a b --steps 0", "train a b --steps -5", "train a b --threads 0",
+    "train a b --set training.rat=1", "train a b --set data.longst=3", "train a b --set tokenizer.knid=words",
+    "translate m hallo --beam 0", "translate m hallo --beam 99999", "translate m hallo --nbest 0",
+    "translate m hallo --seed 3", "translate m hallo --sample --top-p 2", "translate m hallo --threads 0",
+    "generate m --top-k -1", "generate m --temperature 0", "generate m --threads 0", "classify m hallo --threads 0",
+    "embed m hallo --threads 0", "fill m hallo --threads 0", "score m a b --threads 0", "score m a b --beam 0",
+    "compare a b --test a b --models rnn --epochs 1 --out c --threads 0",
+]  # fmt: skip
+
+
+def test_help_and_mistakes_do_not_import_torch():
+    """All in one process: whoever imports torch is found by what was typed."""
     code = (
         "import sys\nfrom dragoman.cli import main\n"
-        f"try: main({arguments!r})\nexcept SystemExit: pass\nassert 'torch' not in sys.modules"
+        f"for line in {QUICK!r}:\n"
+        "    try: code = main(line.split())\n"
+        "    except SystemExit as end: code = end.code\n"
+        "    assert code in ((0, None) if 'help' in line or not line else (2,)), (line, code)\n"
+        "    assert 'torch' not in sys.modules, line"
     )
-    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, env=ENVIRONMENT)
+    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=ENVIRONMENT)
     assert found.returncode == 0, found.stderr
+
+
+def test_ctrl_c_during_the_first_imports_is_one_line_and_130():
+    """The keyboard is never quicker than the interpreter; here the first import that takes time is the one pressing."""
+    code = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'cyclopts': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from dragoman.cli import run\n"
+        "run()"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=ENVIRONMENT)
+    assert found.returncode == 130
+    assert found.stderr == "dragoman: interrupted\n"
 
 
 def test_help_names_every_command_in_the_users_words():
     found = dragoman("--help")
     assert found.returncode == 0
-    text = found.stdout.decode()
+    text = " ".join(found.stdout.decode().replace("│", " ").split())  # long sentences are wrapped
     for name, sentence in COMMANDS.items():
         assert name in text
         assert sentence.split(":")[0].split(",")[0] in text
@@ -80,6 +110,18 @@ MISTAKES = {
     "missing": (["train", "b.de", "a.en"], 3, "b.de does not exist. Nearest in .: a.de", "E-DATA-04"),
     "latin-1": (["train", "latin.de", "a.en"], 3, "latin.de is not UTF-8: byte 0xE4 at line 1", "E-DATA-03"),
     "no such family": (["train", "a.de", "a.en", "--family", "transfomer"], 2, "did you mean transformer?", "E-SET-02"),
+    "a cell for a family": (
+        ["train", "a.de", "a.en", "--family", "lstm"], 2, "--family rnn --set model.cell=lstm", "E-SET-02",
+    ),
+    "a family of another task": (
+        ["train", "a.de", "a.en", "--task", "translate", "--family", "gpt"], 2, "'gpt' learns to write", "E-SET-02",
+    ),
+    "no steps": (["train", "a.de", "a.en", "--steps", "0"], 2, "training.steps = 0 cannot be", "E-SET-01"),
+    "too wide a beam": (["translate", "m", "a", "--beam", "99999"], 2, "--beam 99999 cannot be; give 1 to", "E-USE-19"),
+    "no best": (["translate", "m", "a", "--nbest", "0"], 2, "--nbest 0 cannot be; give 1 to 1,000", "E-USE-19"),
+    "drawing without --sample": (
+        ["translate", "m", "a", "--top-k", "4"], 2, "--top-k 4 is about drawing words; add --sample", "E-USE-18",
+    ),
     "no such preset": (["train", "a.de", "a.en", "--preset", "smal"], 2, "did you mean small?", "E-SET-07"),
     "no such task": (["train", "a.de", "a.en", "--task", "dance"], 2, "there is no task 'dance'", "E-USE-08"),
     "no such device": (["train", "a.de", "a.en", "--device", "cuda"], 4, "device cuda cannot be used", "E-ENV-01"),
@@ -223,6 +265,31 @@ def test_transformers_is_never_imported(model):
         f"assert main(['translate', {str(model)!r}, 'a b']) == 0\nassert 'transformers' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, env=ENVIRONMENT).returncode == 0
+
+
+def test_closed_streams_are_said_in_one_line(model):
+    for stream, command, code, words in [
+        ("0<&-", ["translate", str(model)], 2, "there is no text, and standard input is closed"),
+        ("0<&-", ["classify", str(model)], 2, "there is no text, and standard input is closed"),
+        ("0<&-", ["embed", str(model)], 2, "there is no text, and standard input is closed"),
+        ("1>&-", ["translate", str(model), "a b"], 74, "standard output is closed"),
+    ]:
+        shell = ["sh", "-c", f'exec "$@" {stream}', "sh", sys.executable, "-m", "dragoman", *command]
+        found = subprocess.run(shell, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+        assert found.returncode == code, found.stderr
+        assert words in found.stderr
+        assert found.stderr.count("\n") == 1
+
+
+def test_samples_are_as_many_as_asked_for_by_different_luck_best_first(model):
+    command = ["translate", model, "a b c d e", "--sample", "--temperature", "3", "--seed", "5"]
+    rows = [row.split("\t") for row in dragoman(*command, "--nbest", "4").stdout.decode().splitlines()]
+    assert [row[0] for row in rows] == ["1", "2", "3", "4"]
+    assert len({row[2] for row in rows}) > 1
+    scores = [float(row[1]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    [alone] = dragoman(*command).stdout.decode().splitlines()
+    assert alone in {row[2] for row in rows}
 
 
 # ── score ─────────────────────────────────────────────────────────────────────────────────

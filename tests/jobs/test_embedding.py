@@ -159,6 +159,7 @@ def test_mistakes_are_one_sentence(run, text, tmp_path, capsys):
         (["embed", run, "cat", "--output", "x.csv"], 2, "x.npy"),
         (["embed", run, "cat", "--analogy", "cat", "dog", "owl"], 2, "leave out other texts"),
         (["train", short, *fresh], 3, "lower tokenizer.least_count"),
+        (["train", text, *fresh, "--valid", short, "--steps", "5", "--dry-run"], 3, "nothing to validate with"),
         (["train", text, "--family", "glove", "--valid", text], 2, "leave out --valid"),
         (["train", text, *fresh, "--set", "training.optimizer=adam"], 2, "training.optimizer is not read"),
         (["train", text, *fresh, "--set", "model.reach=40"], 2, "model.reach = '40' cannot be"),

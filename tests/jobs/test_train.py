@@ -135,6 +135,18 @@ def test_a_finished_run_says_so_and_goes_on_when_steps_are_raised(corpus, tmp_pa
     assert read_toml(run / "run.toml")["training"]["steps"] == 15
 
 
+def test_fewer_steps_than_there_are_change_nothing(corpus, tmp_path):
+    run = tmp_path / "run"
+    list(start(request_for(corpus, run)))
+    before = (run / "run.toml").read_bytes()
+    again = list(start(request_for(corpus, run, steps=5)))
+    said = [event.sentence for event in again if isinstance(event, Notice)]
+    assert f"{run} has 12 steps already, and 5 were asked for; none is taken back" in said
+    assert again[-1].step == 12
+    assert "all 12 steps" in again[-1].reason
+    assert (run / "run.toml").read_bytes() == before
+
+
 def test_other_settings_are_refused_by_name(corpus, whole):
     run, _ = whole
     changed = {"settings": {**TINY, "model": {**TINY["model"], "width": 64}}}
@@ -253,6 +265,34 @@ def test_dropped_pairs_are_counted_with_a_reason_each(tmp_path):
     assert "20 training pairs have a source that also stands in the validation data" in said
     planned = next(event for event in events if isinstance(event, Planned))
     assert dict(planned.lines)["pairs"] == "100 kept, 3 dropped; 20 for validation"
+
+
+def test_what_is_odd_in_the_files_is_told(tmp_path):
+    """Both sides alike, and bytes that are no text; of a text that keeps its white space they are said to stay."""
+    rows = [f"a b {n}" for n in range(100)]
+    text = "\ufeff" + "\r\n".join([*rows, "a\0b", "a\u2028b"]) + "\r\n"
+    for name in ("s", "t", "text.txt"):
+        (tmp_path / name).write_bytes(text.encode())
+    settings = {**TINY, "training": {"steps": 1}}
+    files = [str(tmp_path / "s"), str(tmp_path / "t")]
+    events = start(Request(corpora=files, out=str(tmp_path / "run"), settings=settings), dry_run=True)
+    said = [event.sentence for event in events if isinstance(event, Notice)]
+    assert "100% of the pairs have equal sides; was a file given twice, or is the text untranslated?" in said
+    assert f"{files[0]} has 1 NUL characters (first: line 101). They are left out" in said
+    assert f"{files[1]} has 102 lines that end in CR LF (first: line 1). The CR is left out" in said
+    assert f"{files[0]} has 1 byte order marks (first: line 1). They are left out" in said
+    assert any("1 line separators (U+2028) (first: line 102)" in sentence for sentence in said)
+    lone = Request(corpora=[str(tmp_path / "text.txt")], task="write", family="rnn", out=str(tmp_path / "more"),
+                   settings={"model": {"width": 16, "embedding": 16}, "training": {"steps": 1}})  # fmt: skip
+    said = [event.sentence for event in start(lone, dry_run=True) if isinstance(event, Notice)]
+    assert f"{tmp_path / 'text.txt'} has 1 NUL characters (first: line 101). They are learned as they stand" in said
+
+
+def test_a_few_equal_sides_are_not_told(tmp_path):
+    (tmp_path / "c.tsv").write_text("".join(f"a b {n}\tb a {n}\n" for n in range(60)) + "Anna\tAnna\n" * 20)
+    settings = {**TINY, "training": {"steps": 1}}
+    events = start(Request(corpora=[str(tmp_path / "c.tsv")], settings=settings), dry_run=True)
+    assert not any("equal sides" in event.sentence for event in events if isinstance(event, Notice))
 
 
 def test_too_many_empty_sides_stop_before_training(tmp_path):

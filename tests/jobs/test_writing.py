@@ -132,6 +132,9 @@ def test_mistakes_are_one_sentence(trained, text, tmp_path, capsys):
     )
     assert "0 to validate with" in capsys.readouterr().err
     assert main(["score", str(trained[0]), str(empty)]) == 3
+    capsys.readouterr()
+    assert main(["score", str(trained[0]), str(text), str(text)]) == 3
+    assert f"use it so: dragoman score {trained[0]} TEXT [E-RUN-10]" in capsys.readouterr().err
     with pytest.raises(UsageError, match="learns to translate, not to write"):
         list(start(Request(corpora=[str(text)], task="write", family="transformer", out=str(tmp_path / "y"))))
     assert main(["generate", str(trained[0]), "--prompt", "\udcff"]) == 2
@@ -198,7 +201,7 @@ def test_each_cell_is_trained(text, tmp_path):
         assert losses[-1] < losses[0]
 
 
-def test_a_gpt_learns_and_writes_beyond_its_window(text, tmp_path):
+def test_a_gpt_learns_and_writes_beyond_its_window(text, tmp_path, capsys):
     model = {"width": 32, "heads": 2, "layers": 2, "hidden": 64, "longest": 16, "dropout": 0.0}
     changes = {"model": model, "tokenizer": {"kind": "bytes", "vocabulary": 280}}
     request = request_for(text, tmp_path / "gpt", **changes).model_copy(update={"family": "gpt"})
@@ -208,6 +211,12 @@ def test_a_gpt_learns_and_writes_beyond_its_window(text, tmp_path):
     writer = dragoman.load(tmp_path / "gpt")
     assert len(writer.generate("the cat " * 10, tokens=60)) > 30  # a prompt longer than the window, and a text too
     assert writer.generate("Ω", tokens=3) is not None  # bytes know every character
+    tokens = len(writer.read("the cat " * 10))
+    assert main(["generate", str(tmp_path / "gpt"), "--prompt", "the cat " * 10, "--tokens", "2"]) == 0
+    said = f"the prompt has {tokens} tokens and this model looks back over 16; its last 8 are seen"
+    assert capsys.readouterr().err == f"dragoman: {said}\n"
+    assert main(["generate", str(tmp_path / "gpt"), "--prompt", "the cat", "--tokens", "2"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_stop_text_ends_it_and_is_not_written(trained):

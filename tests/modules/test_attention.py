@@ -95,7 +95,9 @@ def test_watching_does_not_change_what_is_computed(attention):
     with watching(attention) as seen:
         watched = attention(x, attention.remember(x), hide_future(5, 5))
     torch.testing.assert_close(watched, unwatched)  # the fused path equals the written-out one
-    assert seen[""][0].shape == (2, attention.heads, 5, 5)
+    looked = seen[""][0]
+    assert looked.weights.shape == looked.scores.shape == (2, attention.heads, 5, 5)
+    torch.testing.assert_close(attention_weights(looked.scores, looked.mask), looked.weights)
     assert attention.watcher is None
 
 

@@ -172,7 +172,7 @@ def test_additive_attention_asks_with_the_state_before_the_step():
         for token in (1, 5):
             with watching(model) as seen:
                 model.decode(torch.tensor([[token], [token]]), model.encode(SOURCE, REAL))
-            weights[attention, token] = seen["source_attention"][0]
+            weights[attention, token] = seen["source_attention"][0].weights
     assert torch.equal(weights["additive", 1], weights["additive", 5])
     assert not torch.allclose(weights["dot", 1], weights["dot", 5])
 

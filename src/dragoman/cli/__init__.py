@@ -6,20 +6,15 @@ line and its exit code; a traceback is a bug of ours.
 
 import os
 import sys
-
-import cyclopts
+from functools import cache
+from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
 
-app = cyclopts.App(
-    name="dragoman",
-    help="Train attention models from your own text, look inside them, and put them to work.",
-    version=__version__,
-    help_format="plaintext",
-    result_action="return_value",
-    suppress_keyboard_interrupt=False,
-)
+if TYPE_CHECKING:
+    from cyclopts import App
+
 COMMANDS = {
     "demo": "train a translator on generated data, show it learn, save its page",
     "train": "learn to translate from parallel text, to write from one text, or to label from labelled texts or images",
@@ -30,32 +25,57 @@ COMMANDS = {
     "embed": "turn texts into vectors, and find which are near to each other",
     "score": "measure a translator by BLEU, chrF and TER, a language model by perplexity, a classifier by accuracy",
     "compare": "train several models on equal terms, and say which is better, where, and at what cost",
-    "look": "show what an image model sees: feature maps, or where attention looks",
+    "look": "show every layer and head of a model at work on a text or an image, as one offline page",
+    "page": "the same page live on 127.0.0.1: type text, force tokens, follow a run",
+    "explain": "print the arithmetic of attention step by step: a toy's, the slides' or a model's",
     "import": "turn a Hugging Face folder into a model's folder",
     "data": "check, count, split or generate parallel text; generate pictures",
 }
-for name, sentence in COMMANDS.items():
-    file = "import_" if name == "import" else name  # a word that Python keeps for itself
-    part = "app" if name == "data" else file
-    app.command(f"dragoman.cli.{file}:{part}", name=name, help=sentence)
+
+
+@cache
+def make_app() -> "App":
+    """All commands by their names; none of them is imported before it is called."""
+    import cyclopts
+
+    app = cyclopts.App(
+        name="dragoman",
+        help="Train attention models from your own text, look inside them, and put them to work.",
+        version=__version__,
+        help_format="plaintext",
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    for name, sentence in COMMANDS.items():
+        file = "import_" if name == "import" else name  # a word that Python keeps for itself
+        part = "app" if name == "data" else file
+        app.command(f"dragoman.cli.{file}:{part}", name=name, help=sentence)
+    return app
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command; its exit code. All imports are inside, for Ctrl-C may come during any of them."""
     try:
-        result = app(arguments, exit_on_error=False, print_error=False)
+        return call(arguments)
     except DragomanError as problem:
         print(f"dragoman: {problem.sentence} [{problem.id}]", file=sys.stderr)
         return problem.exit_code
-    except cyclopts.CycloptsError as problem:
-        print(f"dragoman: {' '.join(str(problem).split())} See: dragoman --help [E-USE-00]", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print("dragoman: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever reads our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def call(arguments: list[str] | None) -> int:
+    from cyclopts import CycloptsError
+
+    try:
+        result = make_app()(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as problem:
+        print(f"dragoman: {' '.join(str(problem).split())} See: dragoman --help [E-USE-00]", file=sys.stderr)
+        return 2
     return result if isinstance(result, int) else 0
 
 

@@ -35,14 +35,13 @@ def classify(
         One JSON object a line: the label, its probability, and the probabilities of all.
     """
     from dragoman.cli.kind import kind_of
+    from dragoman.cli.translate import refuse_no_text
     from dragoman.errors import UsageError
     from dragoman.images import FAMILIES
-    from dragoman.text.reading import refuse_missing
+    from dragoman.jobs.machine import refuse_no_threads
 
-    if texts and input:
-        raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
-    if input:
-        refuse_missing(input)
+    refuse_no_text(texts, input)
+    refuse_no_threads(threads)
     if kind_of(Path(model))[1] in FAMILIES:
         from dragoman.cli.classify_images import classify_images
 

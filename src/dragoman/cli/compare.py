@@ -81,9 +81,11 @@ def compare(
     json
         Print every event as one JSON object a line, the report last.
     """
+    from dragoman.jobs.machine import refuse_no_threads
     from dragoman.jobs.request import gather_settings
     from dragoman.lab.asked import Asked
 
+    refuse_no_threads(threads)
     asked = Asked.read(
         {
             "corpora": list(corpora), "task": task, "valid": valid or [], "test": test, "models": models, "out": out,

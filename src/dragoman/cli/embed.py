@@ -56,18 +56,18 @@ def embed(
     json
         One JSON object a text.
     """
-    from dragoman.text.reading import read_lines, refuse_missing
+    from dragoman.cli.translate import read_input, refuse_no_text
+    from dragoman.jobs.machine import use_threads
+    from dragoman.text.reading import read_lines
 
     refuse_nonsense(texts, input, output, near, analogy)
-    if input:
-        refuse_missing(input)
+    if texts or input or not (analogy or output):  # those have something to do without a text
+        refuse_no_text(texts, input)
+    use_threads(threads)
 
-    from dragoman.cli.translate import read_input
     from dragoman.decoding.words import WordVectors
-    from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_embedder
 
-    use_threads(threads)
     embedder = load_embedder(model)
     words = embedder if isinstance(embedder, WordVectors) else None
     refuse_words_of_texts(words, model, output, analogy)
@@ -102,8 +102,6 @@ def refuse_nonsense(
 ) -> None:
     from dragoman.errors import UsageError
 
-    if texts and input:
-        raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
     if output and output.suffix not in (".npy", ".json", ".txt", ".bin"):
         raise UsageError(
             "E-USE-12",

@@ -30,15 +30,15 @@ def fill(
         One JSON object a place: its candidates with their probabilities and the whole text.
     """
     from dragoman.errors import UsageError
+    from dragoman.jobs.machine import use_threads
 
     if top < 1:
         raise UsageError("E-USE-12", f"--top {top} asks for nothing; give 1 or more")
+    use_threads(threads)
 
     from dragoman.decoding.fill import Filler
-    from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_as
 
-    use_threads(threads)
     for number, candidates in enumerate(load_as(Filler, model).fill(text, top=top), start=1):
         if json:
             found = [candidate._asdict() for candidate in candidates]

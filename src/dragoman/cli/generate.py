@@ -54,7 +54,9 @@ def generate(
     json
         One JSON object a prompt: prompt, text, seed.
     """
+    from dragoman.decoding.settings import SampleConfig
     from dragoman.errors import UsageError
+    from dragoman.jobs.machine import use_threads
     from dragoman.text.reading import read_lines, refuse_missing
 
     if tokens < 1:
@@ -68,16 +70,18 @@ def generate(
     if strange:
         raise UsageError("E-USE-12", f"the prompt {strange[0]!r} is not UTF-8; write it in UTF-8")
 
-    from dragoman.decoding.generate import TextWriter
-    from dragoman.jobs.machine import use_threads
-    from dragoman.jobs.open import load_as
-
     values = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "repetition": repetition}
     asked = {name: value for name, value in values.items() if value is not None}
+    SampleConfig.read({**asked, "seed": seed}, section="generate")
     use_threads(threads)
+
+    from dragoman.decoding.generate import TextWriter
+    from dragoman.jobs.open import load_as
+
     writer = load_as(TextWriter, model)
-    for one in prompts:
-        writer.read(one)  # what is wrong with one is said before anything is printed
+    for one in prompts:  # what is wrong with one is said before anything is printed
+        if complaint := writer.complaint(one):
+            print(f"dragoman: {complaint}", file=sys.stderr)
     for number, one in enumerate(prompts):
         sampling = writer.sampling.changed({**asked, "seed": seed + number}, section="generate")
         if json:

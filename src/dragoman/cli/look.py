@@ -1,45 +1,154 @@
-"""dragoman look: what an image model sees on its way to an answer, as numbers, a picture, or a page."""
+"""dragoman look: what happens inside a model at work on one text or image, as numbers and as one offline page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dragoman.decoding.insides import Insides
+    from dragoman.seeing.looked import Look
+
+ENDINGS = (".html", ".json", ".png", ".svg")
 
 
-def look(model: str, image: str, /, *, out: Path | None = None, number: int = 1, threads: int | None = None) -> int:
-    """Show the feature maps of each layer of a cnn, or where each head of a vit's class token looks.
+def look(
+    model: str,
+    text: str,
+    /,
+    *,
+    out: Path = Path("look.html"),
+    target: str | None = None,
+    gold: str | None = None,
+    beam: int | None = None,
+    number: int = 1,
+    threads: int | None = None,
+) -> int:
+    """Show every layer and head of a model while it works on TEXT, and how its output came about, as one offline page.
+
+    Of a model that reads images TEXT is a file: the feature maps of a cnn, or where each head of a vit's class token
+    looks.
 
     Parameters
     ----------
     model
-        A run's folder, a model's, or one of Hugging Face, that reads images.
-    image
-        An image file; or an idx file, a .npz or a folder, of which --number says the image.
+        A run's folder, a model's, or one of Hugging Face.
+    text
+        A sentence; or an image file, an idx file, a .npz or a folder, of which --number says the image.
     out
-        The file to write: a picture (.png) or a page (.html); else the numbers alone are printed.
+        The file to write: a page (.html), every number (.json), or a drawing of the attention (.png, .svg).
+    target
+        A reference translation, to score: is the model to blame for an error, or the search?
+    gold
+        Links between words of TEXT and of the output, as 0-0 1-2: the error of each head is told.
+    beam
+        Beginnings kept at each step of the search; the model's own setting where not given.
     number
         Which image of a corpus, counted from 1.
     threads
         Processor threads to use; else one for each core.
     """
+    refuse_file(out)
+    refuse_unseen(Path(model))
+    if reads_images(Path(model)):
+        return look_at_image(model, text, out, number, threads)
+
+    from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.open import load
+    from dragoman.seeing.look import look as look_at
+
+    use_threads(threads)
+    learned = load(model)
+    seen = look_at(learned, text, target=target, gold=gold, beam=beam)
+    save_look(Path(model), learned, seen, out)
+    tell(seen)
+    print(out)
+    return 0
+
+
+def refuse_file(out: Path) -> None:
+    from importlib.util import find_spec
+
+    from dragoman.errors import MachineError, UsageError
+
+    if out.suffix.lower() not in ENDINGS:
+        raise UsageError(
+            "E-LOOK-07", f"--out {out} is none of {', '.join(ENDINGS)}; name it {out.with_suffix('.html').name}"
+        )
+    if out.suffix.lower() in (".png", ".svg") and find_spec("matplotlib") is None:
+        raise MachineError(
+            "E-IMG-16",
+            f"a {out.suffix} is drawn with matplotlib, which is missing: pip install 'dragoman[plot]', or write .html",
+        )
+
+
+def refuse_unseen(model: Path) -> None:
+    """Families without anything to look at are refused before torch is imported."""
     from dragoman.cli.kind import kind_of
-    from dragoman.errors import UsageError
+    from dragoman.errors import DataError
+
+    family = kind_of(model)[1]
+    if family in ("bag", "word2vec", "glove", "mlp"):
+        raise DataError(
+            "E-LOOK-02",
+            f"{model} is a {family}, which has neither attention between words nor feature maps to look at; "
+            "give a transformer, rnn, t5, gpt, bert, vit or cnn",
+        )
+
+
+def reads_images(model: Path) -> bool:
+    from dragoman.cli.kind import kind_of
     from dragoman.images import FAMILIES
+
+    return kind_of(model)[1] in FAMILIES
+
+
+def save_look(model: Path, learned: object, seen: "Look", out: Path) -> None:
+    from dragoman.runs.files import write_file
+
+    if out.suffix.lower() == ".json":
+        write_file(out, seen.model_dump_json(indent=1))
+    elif out.suffix.lower() == ".html":
+        from dragoman.seeing.page import page_data, saved_page
+
+        write_file(out, saved_page(page_data(model, learned, seen)))  # type: ignore[arg-type]
+    else:
+        from dragoman.seeing.figures import draw_look
+        from dragoman.seeing.plots import save_as
+
+        save_as(draw_look(seen), out)
+
+
+def tell(seen: "Look") -> None:
+    """What came out, and how widely each head looks."""
+    if seen.translation:
+        print(f"{seen.text} → {seen.translation.text}   (log p {seen.translation.log_prob:.2f})")
+    for mask in seen.masks:
+        print(", ".join(f"{one.token} ({one.probability:.1%})" for one in mask.candidates[:4]))
+    if seen.reference:
+        print(f"{seen.reference.verdict}: {seen.reference.sentence}")
+    if seen.attention:
+        print("bits of each head, from 0 (one place) up to the number behind it (everywhere alike):")
+    for layer in seen.attention:
+        heads = " ".join(f"{bits:5.2f}" for bits in layer.entropy)
+        print(f"  {layer.kind:<8} block {layer.number}  {heads}   of {layer.most_entropy:.2f}")
+    if seen.gold:
+        best = seen.gold.best
+        where = f"block {seen.attention[best.layer].number}, head {best.head + 1}"
+        print(f"alignment error: best in {where}, {best.aer:.3f}")
+
+
+# ── images ────────────────────────────────────────────────────────────────────────────────
+
+
+def look_at_image(model: str, image: str, out: Path, number: int, threads: int | None) -> int:
+    from dragoman.errors import UsageError
     from dragoman.images.corpus import find_shown
 
-    refuse_file(out)
-    family = kind_of(Path(model))[1]
-    if family and family not in FAMILIES:
-        raise UsageError(
-            "E-IMG-15",
-            f"dragoman look shows models that read images so far, and {model} is a {family}, which reads text",
-        )
     [shown] = find_shown([image])
 
     from dragoman.decoding.images import ImageModel
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_as
+    from dragoman.seeing.insides import save_insides
 
     use_threads(threads)
     opened = load_as(ImageModel, model)
@@ -49,28 +158,10 @@ def look(model: str, image: str, /, *, out: Path | None = None, number: int = 1,
     chosen = next(one for place, one in enumerate(pixels, start=1) if place == number)
     found = opened.look(chosen.transpose(1, 2, 0))
     title = Path(names[number - 1]).name
-    if out:
-        from dragoman.seeing.insides import save_insides
-
-        save_insides(found, title, out)
-        print(out)
-    else:
-        show(found, title)
+    save_insides(found, title, out)
+    show(found, title)
+    print(out)
     return 0
-
-
-def refuse_file(out: Path | None) -> None:
-    from importlib.util import find_spec
-
-    from dragoman.errors import MachineError, UsageError
-
-    if out and out.suffix.lower() not in (".png", ".html"):
-        raise UsageError("E-IMG-15", f"--out {out} is neither .png nor .html; name it {out.with_suffix('.html')}")
-    if out and out.suffix.lower() == ".png" and find_spec("matplotlib") is None:
-        raise MachineError(
-            "E-IMG-16",
-            "a .png is drawn with matplotlib, which is missing: pip install 'dragoman[plot]', or write .html",
-        )
 
 
 def show(found: "Insides", title: str) -> None:

@@ -66,11 +66,15 @@ def score(
     """
     from dragoman.cli.kind import kind_of
     from dragoman.cli.score_images import score_images
-    from dragoman.errors import UsageError
+    from dragoman.decoding.settings import refuse_wide
+    from dragoman.errors import DataError, UsageError
     from dragoman.evaluation import scores
     from dragoman.images import FAMILIES as IMAGE_FAMILIES
+    from dragoman.jobs.machine import refuse_no_threads
     from dragoman.text.corpus import check_alignment, find_corpus, is_lone_text
 
+    refuse_no_threads(threads)
+    refuse_wide(beam)
     task, family = ("", "") if hypotheses else kind_of(Path(model))
     if family in IMAGE_FAMILIES:
         return score_images(model, corpora, threads, json, plot)
@@ -84,6 +88,12 @@ def score(
         return score_words(model, corpora, encoding, threads, json)
     if is_lone_text(corpora) and not hypotheses:
         return score_text(model, Path(corpora[0]), encoding, threads, json)
+    if task == "write":
+        raise DataError(
+            "E-RUN-10",
+            f"{model} learned to write, and is scored by one text, and {len(corpora)} files were given; "
+            f"use it so: dragoman score {model} TEXT",
+        )
     check_alignment(find_corpus(corpora, encoding=encoding))  # mistakes are said before torch is imported
     translator = None if hypotheses else open_translator(model, threads)
     known = translator.about["languages"] if translator else ["", ""]

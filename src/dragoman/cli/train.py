@@ -1,9 +1,16 @@
 """dragoman train: two files in, a translator out; a text in, a writer of such; labels in, a classifier."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from dragoman.jobs.request import Request
+    from dragoman.jobs.start import Planned
+    from dragoman.jobs.train import Event
 
 WORDS = Parameter(negative="")
 TEXTS = ("write", "fill", "restore", "embed", "classify")  # tasks whose files do not come in pairs
@@ -37,6 +44,7 @@ def train(
     encoding: str = "utf-8",
     fresh: Annotated[bool, WORDS] = False,
     dry_run: Annotated[bool, WORDS] = False,
+    page: Annotated[bool, WORDS] = False,
     json: Annotated[bool, WORDS] = False,
 ) -> int:
     """Learn to translate from parallel text, to write from a text, or to label from labelled texts or images.
@@ -53,8 +61,9 @@ def train(
         What to learn: translate (two files, or pairs), write (a text) or classify (lines of label<TAB>text, or images
         with labels); of images also regress (numbers) and segment (a label for each pixel); else told from the files.
     family
-        Which kind of model: transformer (usual for pairs) or rnn (usual for a text). An rnn's model.cell is rnn, gru or
-        lstm; its model.attention none, additive, dot, bilinear, low-rank or scaled. To classify: bag, rnn or bert, with
+        Which kind of model. To translate: transformer (usual), rnn, t5 or marian. For a text: gpt (usual) or rnn, which
+        write on; bert, which fills in; t5, which restores spans. An rnn's model.cell is rnn, gru or lstm; its
+        model.attention none, additive, dot, bilinear, low-rank or scaled. To classify: rnn (usual), bag or bert, with
         model.pooling. For vectors of words: word2vec, whose model.kind is skip-gram or cbow, or glove. For images: cnn
         (usual), vit or mlp.
     preset
@@ -92,15 +101,16 @@ def train(
         Begin anew; an old run in the same folder is moved aside.
     dry_run
         Print the plan and stop.
+    page
+        Show the run in a browser while it trains, on 127.0.0.1; the address is printed.
     json
         Print every event as one JSON object a line.
     """
     from dragoman.errors import MachineError
-    from dragoman.images.corpus import find_images, holds_images
+    from dragoman.jobs.machine import refuse_no_threads
     from dragoman.jobs.request import Request, gather_settings
-    from dragoman.text.corpus import find_corpus, is_lone_text
-    from dragoman.text.reading import refuse_missing
 
+    refuse_no_threads(threads)
     if device != "cpu":
         raise MachineError("E-ENV-01", f"the device {device} cannot be used yet; leave out --device to use the CPU")
     settings = gather_settings(set or [], config)
@@ -115,16 +125,49 @@ def train(
         },
         section="train",
     )  # fmt: skip
-    if holds_images(corpora):  # a missing file is said before torch is imported
-        find_images(corpora)
-    elif task in TEXTS or family in ("bag", "word2vec", "glove") or is_lone_text(corpora):
-        for path in corpora:
-            refuse_missing(Path(path))
-    else:
-        find_corpus(corpora, encoding=encoding)
+    refuse_mistakes(request)
 
     from dragoman.cli.display import show
     from dragoman.jobs.start import start
 
-    show(start(request, threads=threads, fresh=fresh, dry_run=dry_run), as_json=json)
+    events = start(request, threads=threads, fresh=fresh, dry_run=dry_run)
+    show(with_page(events) if page and not dry_run else events, as_json=json)
     return 0
+
+
+def refuse_mistakes(request: "Request") -> None:
+    """What can be told before torch is imported: a missing file, a setting that there is not."""
+    from dragoman.images.corpus import find_images, holds_images
+    from dragoman.jobs.prepare import DataConfig
+    from dragoman.text.corpus import find_corpus, is_lone_text
+    from dragoman.text.reading import refuse_missing
+    from dragoman.text.tokenizer import TokenizerConfig
+
+    DataConfig.read(request.asked("data"), section="data")
+    TokenizerConfig.read(request.asked("tokenizer"), section="tokenizer")
+    corpora = request.corpora
+    if holds_images(corpora):
+        find_images(corpora)
+    elif request.task in TEXTS or request.family in ("bag", "word2vec", "glove") or is_lone_text(corpora):
+        for path in corpora:
+            refuse_missing(Path(path))
+    else:
+        find_corpus(corpora, encoding=request.encoding)
+
+
+def with_page(events: "Iterator[Event | Planned]") -> "Iterator[Event | Planned]":
+    """The same events; as soon as the run's folder is there, its page is too."""
+    from dragoman.cli.page import page_beside
+    from dragoman.jobs.start import Planned
+    from dragoman.jobs.train import Notice
+
+    folder = None
+    with ExitStack() as beside:
+        for event in events:
+            yield event
+            if isinstance(event, Planned):
+                folder = Path(dict(event.lines)["folder"])
+            if folder is not None and (folder / "run.toml").exists():
+                address = beside.enter_context(page_beside(folder))
+                yield Notice(f"the page of this run: {address}")
+                folder = None

@@ -3,7 +3,7 @@
 import json as json_module
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
+    from dragoman.decoding.settings import SampleConfig
     from dragoman.decoding.translate import Translation
 
 WORDS = Parameter(negative="")
@@ -25,10 +26,10 @@ def translate(
     beam: int | None = None,
     nbest: int = 1,
     sample: Annotated[bool, WORDS] = False,
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    seed: int = 0,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
     prefix: str = "",
     alignments: Annotated[bool, WORDS] = False,
     no_split: Annotated[bool, WORDS] = False,
@@ -50,7 +51,8 @@ def translate(
     beam
         Beginnings kept at each step of the search; 1 is greedy. The model's own setting where not given.
     nbest
-        Translations for each line, best first: `rank<TAB>score<TAB>text` where more than one.
+        Translations for each line, best first: `rank<TAB>score<TAB>text` where more than one. With --sample so many are
+        drawn, each by luck of its own.
     sample
         Draw words by their probability instead of searching.
     temperature
@@ -72,23 +74,18 @@ def translate(
     json
         One JSON object a line: text, score, tokens, alternatives.
     """
-    from dragoman.errors import UsageError
-    from dragoman.text.reading import refuse_missing
-
-    if texts and input:
-        raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
-    if input:
-        refuse_missing(input)
-
-    from dragoman.decoding.sample import SampleConfig
-    from dragoman.decoding.translate import Translator
+    from dragoman.decoding.settings import refuse_wide
     from dragoman.jobs.machine import use_threads
+
+    refuse_no_text(texts, input)
+    refuse_wide(beam, nbest)
+    sampling = read_sampling(sample, {"temperature": temperature, "top-k": top_k, "top-p": top_p, "seed": seed})
+    use_threads(threads)
+
+    from dragoman.decoding.translate import Translator
     from dragoman.jobs.open import load_as
 
-    use_threads(threads)
     translator = load_as(Translator, model)
-    drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    sampling = SampleConfig.read(drawn, section="sample") if sample else None
     done = 0
     with open_output(output) as out:
         for lines in read_input(list(texts), input):
@@ -110,6 +107,32 @@ def translate(
     return 0
 
 
+def refuse_no_text(texts: Sequence[str], path: Path | None) -> None:
+    """There must be one source of text, and it must be there."""
+    from dragoman.errors import UsageError
+    from dragoman.text.reading import refuse_missing
+
+    if texts and path:
+        raise UsageError("E-USE-06", "texts and --input were both given; give one of them")
+    if path:
+        refuse_missing(path)
+    elif not texts and sys.stdin is None:
+        raise UsageError("E-USE-17", "there is no text, and standard input is closed; give texts, --input or a pipe")
+
+
+def read_sampling(sample: bool, values: dict[str, float | None]) -> "SampleConfig | None":
+    """How to draw, if it is asked for; what is about drawing has no meaning otherwise."""
+    from dragoman.decoding.settings import SampleConfig
+    from dragoman.errors import UsageError
+
+    asked = {name: value for name, value in values.items() if value is not None}
+    if asked and not sample:
+        name, value = next(iter(asked.items()))
+        raise UsageError("E-USE-18", f"--{name} {value} is about drawing words; add --sample, or leave it out")
+    settings = {name.replace("-", "_"): value for name, value in asked.items()}
+    return SampleConfig.read(settings, section="sample") if sample else None
+
+
 def read_input(texts: list[str], path: Path | None) -> Iterator[list[str]]:
     """Lines in batches: all that were given, or as they come."""
     if texts:
@@ -120,6 +143,7 @@ def read_input(texts: list[str], path: Path | None) -> Iterator[list[str]]:
         with open_bytes(path) as file:
             yield from as_they_come(file.read)
     else:
+        refuse_no_text(texts, path)
         yield from as_they_come(lambda size: os.read(sys.stdin.fileno(), size))
 
 
@@ -142,12 +166,14 @@ def to_text(line: bytes) -> str:
 @contextmanager
 def open_output(path: Path | None) -> Iterator[Any]:
     """Standard output, or a file that takes its name only when it is complete."""
+    from dragoman.errors import SaveError
+
     if path is None:
+        if sys.stdout is None:
+            raise SaveError("E-SAVE-01", "standard output is closed, so nothing could be written; open it")
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
-    from dragoman.errors import SaveError
-
     ready = path.with_name(path.name + ".new")
     try:
         with ready.open("w", encoding="utf-8", newline="\n") as file:

@@ -4,7 +4,7 @@ Search knows two things of a model: `decode` continues the beginnings, `select_r
 How a beam is finished is a part that is passed in (finish.py). A beam of one is greedy search.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -73,6 +73,18 @@ class Beams(NamedTuple):
     done_lengths: Int[Tensor, "B W"]
 
 
+class Considered(NamedTuple):
+    """One step of a search, as whoever asked is told of it."""
+
+    sentences: Int[Tensor, " B"]  # which they are
+    options: Float[Tensor, "B W V"]  # log-probabilities of each beginning with each token after it, <end> left out
+    ended: Float[Tensor, "B W"]  # of each beginning with <end>; −∞ where it may not end here
+    scores: Float[Tensor, "B W"]  # what those are worth
+    parents: Int[Tensor, "B W"]  # which beginning each of the kept ones continues
+    tokens: Int[Tensor, "B W"]  # … with which token
+    log_probs: Float[Tensor, "B W"]
+
+
 @torch.inference_mode()
 def beam_search(
     writer: Writer,
@@ -81,6 +93,7 @@ def beam_search(
     special: SpecialIds,
     config: SearchConfig,
     prefixes: Sequence[Sequence[int]] | None = None,  # tokens that each output must begin with
+    tell: Callable[[Considered], None] | None = None,  # is told of every step
 ) -> list[list[Hypothesis]]:
     """For each sentence in `state`, its best finished hypotheses, best first. Rows are sentence-major: b · W + i."""
     width, sentences, way = max(config.beam, config.nbest), len(longest), config.way()
@@ -98,9 +111,12 @@ def beam_search(
             force(options, [prefixes[place] for place in places.tolist()], length)
         last = way.steps(limits).eq(length)
         ended = way.may_end(options, beams.log_probs, special.end, last)
-        beams = finish(beams, ended, way.score(ended, length))
+        scores = way.score(ended, length)
+        beams = finish(beams, ended, scores)
         options[..., special.end] = -torch.inf
         beams, parents = extend(beams, options)
+        if tell is not None:
+            tell(Considered(places, options, ended, scores, parents, beams.tokens[:, :, -1], beams.log_probs))
         if way.cuts and last.any():
             cut = beams.log_probs.masked_fill(~last[:, None], -torch.inf)
             beams = finish(beams, cut, way.score(cut, length))

@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dragoman.decoding.sample import SampleConfig, keep_likely
+from dragoman.decoding.sample import keep_likely
+from dragoman.decoding.settings import SampleConfig
 from dragoman.errors import DataError
 from dragoman.modules.activations import softmax
 from dragoman.text.stream import encode_text
@@ -25,6 +26,7 @@ class TextWriter:
         self.model: Any = model.eval()  # a module that is also `Writing`
         self.tokenizer = tokenizers.target
         self.sampling = sampling or SampleConfig()  # where a caller says nothing
+        self.longest: int | None = getattr(self.model.config, "longest", None)  # tokens in its window, if it has one
 
     def generate(
         self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None, stop: str = ""
@@ -72,15 +74,26 @@ class TextWriter:
             raise DataError("E-TEXT-01", f"the prompt {prompt!r} holds {named} this model has never seen; leave it out")
         return [special.end, *ids]
 
+    def complaint(self, prompt: str) -> str:
+        """What is to be said of a prompt that is longer than the model's window; nothing of any other."""
+        tokens = len(self.read(prompt))
+        if not self.longest or tokens <= self.longest:
+            return ""
+        window = f"this model looks back over {self.longest:,}"
+        return f"the prompt has {tokens:,} tokens and {window}; its last {self.remembered():,} are seen"
+
+    def remembered(self) -> int:
+        """Tokens that a model with a full window goes on from: half of it, so that there is room for others."""
+        return max(1, (self.longest or 0) // 2)
+
     def draw(self, ids: list[int], tokens: int, config: SampleConfig) -> Iterator[int]:
         """Token after token. A model with a window that is full goes on from the second half of it."""
         luck = torch.Generator().manual_seed(config.seed % (1 << 63))
         never = self.tokenizer.special.never_written()
-        longest = getattr(self.model.config, "longest", None)
         text, newest, state, seen = list(ids), list(ids), self.model.begin(1), 0
         for _ in range(tokens):
-            if longest and seen + len(newest) > longest:
-                newest, state, seen = text[-max(1, longest // 2) :], self.model.begin(1), 0
+            if self.longest and seen + len(newest) > self.longest:
+                newest, state, seen = text[-self.remembered() :], self.model.begin(1), 0
             logits, state = self.model.decode(torch.tensor([newest]), state)
             seen += len(newest)
             scores = against_repetition(logits[:, -1], text, config.repetition)

@@ -83,7 +83,7 @@ def watch(model: Any, image: Float[Tensor, "1 C H W"]) -> Watched:
             "E-IMG-15",
             "an mlp has neither feature maps nor attention to look at; give a model of the family cnn or vit",
         )
-    weights = [found[0] for [found] in seen.values()]  # (H T T) of each block
+    weights = [found.weights[0] for [found] in seen.values()]  # (H T T) of each block
     attention = [class_attention(block, one, model.config.grid()) for block, one in enumerate(weights, start=1)]
     rollout = roll_out(weights).unflatten(0, model.config.grid()) if weights else None
     return Watched(answers, maps, attention, rollout)

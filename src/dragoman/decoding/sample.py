@@ -4,24 +4,13 @@ from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
-from pydantic import Field
 from torch import Tensor
 
-from dragoman.config import Settings
 from dragoman.decoding.beam import Hypothesis, allowed
+from dragoman.decoding.settings import SampleConfig
 from dragoman.models.state import State, Writer, select_rows
 from dragoman.modules.activations import softmax
 from dragoman.text.special import SpecialIds
-
-
-class SampleConfig(Settings):
-    temperature: float = Field(
-        1.0, gt=0, allow_inf_nan=False, description="below 1 prefers likely tokens, above 1 evens them out"
-    )
-    top_k: int = Field(0, ge=0, description="draw from this many likeliest tokens; 0: from all")
-    top_p: float = Field(1.0, gt=0, le=1, description="draw from the fewest tokens that have this much probability")
-    repetition: float = Field(1.0, ge=1, description="scores of tokens written before are divided by this; 1: not")
-    seed: int = Field(0, ge=0, description="the same seed draws the same text")
 
 
 @torch.inference_mode()

@@ -13,15 +13,18 @@ import torch
 from torch import nn
 
 from dragoman.decoding.beam import Hypothesis, SearchConfig, beam_search
-from dragoman.decoding.maps import AttentionMap, align_words, attention_maps, source_weights
-from dragoman.decoding.sample import SampleConfig, sample
+from dragoman.decoding.maps import AttentionMap, align_words, source_weights
+from dragoman.decoding.sample import sample
+from dragoman.decoding.settings import SampleConfig, refuse_wide
 from dragoman.decoding.split import split_text
+from dragoman.decoding.watch import watch_translation
 from dragoman.errors import DataError, UsageError
 from dragoman.text.batches import like_lengths, make_batch, make_source
 from dragoman.text.reading import clean
 from dragoman.text.tokenizer import Tokenizer, Tokenizers
 
 ROW_TOKENS = 8192  # source tokens searched at once, counted once for each beam
+FAR = 1_000_000_007  # between the seeds of texts that are drawn for one sentence
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Translator:
     ) -> list[Translation]:
         """One translation for each text. `prefixes` are what the outputs must begin with; texts are lines that count
         from `first_line`, in notices and in sampling's luck."""
+        refuse_wide(beam, nbest)
         beams = self.search.beam if beam is None else beam
         search = self.search.changed({"beam": beams, "nbest": nbest}, section="search")
         parts = list(self.parts(texts, prefixes, first_line, split, notice))
@@ -134,7 +138,11 @@ class Translator:
         prefixes = [part.prefix for part in parts]
         if sampling:
             lines = [part.line for part in parts]
-            return [[h] for h in sample(self.model, state, longest, special, sampling, lines, prefixes)]
+            drawn = [
+                sample(self.model, state, longest, special, luck, lines, prefixes)
+                for luck in lucks(sampling, search.nbest)
+            ]
+            return [sorted(several, key=lambda h: -h.score) for several in zip(*drawn, strict=True)]
         return beam_search(self.model, state, longest, special, search, prefixes if any(prefixes) else None)
 
     def read_out(
@@ -165,7 +173,13 @@ class Translator:
         """The attention of every layer and head, as the model writes its translation of `text`, or `target`."""
         written = self.translate([text])[0].text if target is None else target
         [source], [ids] = self.tokenizers.source.encode([clean(text)]), self.tokenizers.target.encode([clean(written)])
-        return attention_maps(self.model, self.tokenizers, source, ids)
+        return watch_translation(self.model, self.tokenizers, source, ids).maps
+
+
+def lucks(sampling: SampleConfig, count: int) -> list[SampleConfig]:
+    """The same settings with so many seeds, far apart: the next seed is for another call."""
+    seeds = [sampling.seed + number * FAR for number in range(count)]
+    return [sampling.model_copy(update={"seed": seed}) for seed in seeds]
 
 
 def batches_of(parts: list[Part], beam: int) -> Iterator[list[Part]]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import DataError
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import CHUNK, SAMPLE, DataConfig, Notice
+from dragoman.jobs.prepare import CHUNK, SAMPLE, DataConfig, Notice, tell_odd_bytes
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Corpora
 from dragoman.jobs.texts import learn_tokenizer
@@ -85,6 +85,7 @@ class LabelledData:
         """A classifier that goes on keeps its classes. The validation part is written first."""
         config = DataConfig.read(request.asked("data"), section="data")
         surveyed = survey(corpora.train)
+        tell_odd_bytes(corpora.train.paths, corpora.train.encoding, notice)
         chosen = plan.plan_label_tokenizer(surveyed.characters, request.asked("tokenizer"))
         tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, iter(surveyed.sample))
         write_folder(folder / "tokenizer", tokenizers.save)

@@ -6,8 +6,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import torch
-
 from dragoman.errors import MachineError, UsageError
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
@@ -29,11 +27,18 @@ def keep_memory() -> None:
         return
 
 
+def refuse_no_threads(threads: int | None) -> None:
+    if threads is not None and threads < 1:
+        raise UsageError("E-USE-07", f"--threads {threads} cannot be; give 1 or more")
+
+
 def use_threads(threads: int | None) -> int:
     """Let torch use this many threads, or as many as it finds cores; how many it uses now."""
+    refuse_no_threads(threads)
+
+    import torch  # not before the mistake is said
+
     if threads is not None:
-        if threads < 1:
-            raise UsageError("E-USE-07", f"--threads {threads} cannot be; give 1 or more")
         torch.set_num_threads(threads)
     return torch.get_num_threads()
 

@@ -9,7 +9,7 @@ from dragoman.decoding.embed import Embedder
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
 from dragoman.decoding.images import ImageClassifier, ImageEmbedder, ImageModel, ImageRegressor, ImageSegmenter
-from dragoman.decoding.sample import SampleConfig
+from dragoman.decoding.settings import SampleConfig
 from dragoman.decoding.translate import Translator
 from dragoman.decoding.words import WordVectors
 from dragoman.errors import DataError

@@ -6,7 +6,7 @@ encode      clean, tokenize, drop what is unfit, write the ids    one pass, a ch
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +16,15 @@ from pydantic import Field
 from dragoman.config import Settings
 from dragoman.errors import DataError
 from dragoman.runs.files import check_folder, write_file, write_folder
+from dragoman.text.check import odd_bytes
 from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty
 from dragoman.text.index import PairIndex, write_index
+from dragoman.text.reading import is_utf8
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn_tokenizers, open_tokenizers
 
 SAMPLE = 100_000  # pairs at least that the tokenizers are learned from, where there are so many; twice that at most
 CHUNK = 10_000  # pairs encoded at a time
+SUSPICIOUS = 0.5  # share of pairs with equal sides, above which that is told
 Notice = Callable[[str], None]
 
 
@@ -142,6 +145,7 @@ def encode_corpus(
             clean_pairs = [(line, pair) for line, raw in chunk if (pair := keep(raw, line, dropped))]
             counts["read"] += len(chunk)
             counts["leaked"] += sum(pair.source in sources for _, pair in clean_pairs)
+            counts["equal"] += sum(pair.source == pair.target for _, pair in clean_pairs)
             yield list(encode_chunk(clean_pairs, tokenizers, config, dropped, counts))
         about.update(counts, dropped=dropped.sentences())  # known only now; written after the last chunk
 
@@ -168,12 +172,22 @@ def encode_chunk(
             yield source, target
 
 
+def tell_odd_bytes(paths: Iterable[Path], encoding: str, notice: Notice, *, keep_spaces: bool = False) -> None:
+    """What stands in files of text and is not text. To count bytes takes little time beside reading them as text."""
+    for path in dict.fromkeys(paths):
+        for finding in odd_bytes(path, is_utf8(encoding), keep_spaces=keep_spaces):
+            notice(finding.sentence.removesuffix("."))
+
+
 def tell(about: dict[str, Any], notice: Notice) -> None:
     """Say what was dropped, and what looks wrong with what was kept."""
     for sentence in about["dropped"]:
         notice(sentence)
     if about.get("leaked"):
         notice(f"{about['leaked']:,} training pairs have a source that also stands in the validation data")
+    if about.get("equal", 0) > SUSPICIOUS * about["read"]:
+        share = about["equal"] / about["read"]
+        notice(f"{share:.0%} of the pairs have equal sides; was a file given twice, or is the text untranslated?")
     unknown, tokens = about.get("unknown", 0), about.get("source_tokens", 0) + about.get("target_tokens", 0)
     if unknown > 0.01 * tokens:
         notice(f"{unknown / tokens:.1%} of the tokens are unknown to the tokenizer; was the text split by another one?")

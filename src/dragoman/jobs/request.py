@@ -9,7 +9,9 @@ from pydantic import Field, model_validator
 
 from dragoman.config import Settings, nearest
 from dragoman.errors import UsageError
+from dragoman.families import refuse_unknown_family, refuse_unknown_preset, refuse_unknown_task
 from dragoman.runs.record import read_toml
+from dragoman.training.settings import TrainingConfig
 
 SECTIONS = ("data", "images", "tokenizer", "model", "training", "search")
 MAY_CHANGE = ("minutes", "epochs", "training.steps", "training.report_every")
@@ -53,6 +55,18 @@ class Request(Settings):
             "embeddings": str(Path(self.embeddings).resolve()) if self.embeddings else "",
         }
         return self.model_copy(update=whole)
+
+    @model_validator(mode="after")
+    def names_are_known(self) -> "Request":
+        """What can be told without a model: a mistake is answered at once."""
+        if self.task:
+            refuse_unknown_task(self.task)
+        if self.family:
+            refuse_unknown_family(self.family, self.task)
+        if self.preset:
+            refuse_unknown_preset(self.preset)
+        TrainingConfig.read(self.asked("training"), section="training")
+        return self
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "Request":

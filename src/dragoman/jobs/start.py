@@ -30,7 +30,7 @@ from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
-from dragoman.runs.checkpoint import save_checkpoint
+from dragoman.runs.checkpoint import newest_whole_checkpoint, save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, open_model, take_over
@@ -206,10 +206,20 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
         yield Notice("torch or the number of threads is another than before: the last digits may differ")
     task = job_of(name, family).reopen(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
-    if training.model_dump() != recorded["training"]:
+    done = steps_saved(folder) if training.steps < recorded["training"]["steps"] else 0
+    if training.steps < done:
+        yield Notice(f"{folder} has {done:,} steps already, and {training.steps:,} were asked for; none is taken back")
+        training = training.changed({"steps": done}, section="training")
+    elif training.model_dump() != recorded["training"]:
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
     config = find_family(name, family).config.read(recorded["model"], section="model")
     return Run(folder, task, training, build_model(config, before.seed), before.seed)
+
+
+def steps_saved(folder: Path) -> int:
+    """As far as the newest checkpoint goes that can be gone on from."""
+    newest = newest_whole_checkpoint(folder)[0]
+    return int(newest.name[5:]) if newest else 0
 
 
 def lengthen(training: TrainingConfig, request: Request, recorded: dict[str, Any], task: Task) -> TrainingConfig:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Settings
+from dragoman.errors import DataError
 from dragoman.jobs.request import Request
 from dragoman.text.tokenizer import Tokenizers
 from dragoman.training.objectives import LossSum
@@ -86,7 +87,14 @@ class Objective(Protocol):
 def mean_nats(objective: Objective, model: Any, order: Order) -> float:
     """The loss over all of an epoch, a token."""
     losses = [objective(model, order.batch(0, k)) for k in range(len(order))]
-    return sum(loss.nats.item() for loss in losses) / sum(loss.tokens for loss in losses)
+    tokens = sum(loss.tokens for loss in losses)
+    if not tokens:
+        raise DataError(
+            "E-DATA-11",
+            "there is nothing to validate with: 0 tokens of the validation part are asked for, and one is the least; "
+            "give a longer text, or another to --valid",
+        )
+    return sum(loss.nats.item() for loss in losses) / tokens
 
 
 @runtime_checkable

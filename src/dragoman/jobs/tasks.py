@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.config import Settings, nearest
+from dragoman.config import Settings
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
 from dragoman.images.corpus import find_images, holds_images
@@ -156,6 +156,3 @@ def refuse_unknown_settings(request: Request, task: str) -> None:
         if request.asked(section) and section not in job_of(task, request.family).sections:
             unread = f"{section}.{next(iter(request.asked(section)))}"
             raise UsageError("E-SET-06", f"{unread} is not read where the task is to {task}; leave it out")
-    if request.preset and request.preset not in family.presets:
-        known = nearest(request.preset, list(family.presets))
-        raise UsageError("E-SET-07", f"there is no preset {request.preset!r}; {known}")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from dragoman.config import Settings
 from dragoman.errors import DataError
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import Notice
+from dragoman.jobs.prepare import Notice, tell_odd_bytes
 from dragoman.jobs.request import Request
 from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.model import SavedModel
@@ -84,6 +84,7 @@ class TextData:
         characters = sum(len(line) + 1 for line in texts.lines(texts.train))
         chosen = plan.plan_text_tokenizer(characters, {**settings, **request.asked("tokenizer")})
         kept = characters if texts.valid else round((1 - held_back) * characters)
+        tell_odd_bytes(texts.train, texts.encoding, notice, keep_spaces=chosen.keep_spaces)
         tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, beginning(texts, kept, chosen))
         write_folder(folder / "tokenizer", tokenizers.save)
         parts = {"train": texts.train, **({"valid": texts.valid} if texts.valid else {})}

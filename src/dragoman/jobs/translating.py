@@ -11,7 +11,7 @@ from dragoman.decoding.beam import SearchConfig
 from dragoman.decoding.translate import Translator
 from dragoman.evaluation.scores import bleu, chrf
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey
+from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey, tell_odd_bytes
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Corpora, Measured, Sample, mean_nats
 from dragoman.models import find_family
@@ -58,6 +58,7 @@ class Translating:
     ) -> "Translating":
         data = DataConfig.read(request.asked("data"), section="data")
         surveyed: Survey = survey(corpora.train, corpora.valid is not None, data)
+        tell_odd_bytes(corpora.train.text_files, corpora.train.encoding, notice)
         one_table = find_family(cls.name, request.family).one_table
         chosen = None if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"), one_table=one_table)
         tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]

@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.config import Settings
 from dragoman.decoding.generate import TextWriter
-from dragoman.decoding.sample import SampleConfig
+from dragoman.decoding.settings import SampleConfig
 from dragoman.evaluation.perplexity import text_nats
 from dragoman.jobs.task import Measured, Sample
 from dragoman.jobs.texts import TextTask

@@ -1,12 +1,13 @@
-"""The model families, by what they are for. To add one: write its file, then add its line to FAMILIES."""
+"""The model families, by what they are for. To add one: write its file, then add its line to FAMILIES,
+and its name to `dragoman.families`."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
-from dragoman.config import Settings, nearest
-from dragoman.errors import UsageError
+from dragoman.config import Settings
+from dragoman.families import refuse_unknown_family, refuse_unknown_task
 from dragoman.models import (
     bag,
     bert,
@@ -121,15 +122,6 @@ def from_dict(values: Mapping[str, Any]) -> Settings:
 
 
 def find_family(task: str, family: str) -> Family:
-    if task not in FAMILIES:
-        raise UsageError("E-USE-08", f"there is no task {task!r}; {nearest(task, list(FAMILIES))}")
-    if family in FAMILIES[task]:
-        return FAMILIES[task][family]
-    others = [other for other, families in FAMILIES.items() if family in families]
-    if others:
-        raise UsageError(
-            "E-SET-02",
-            f"the family {family!r} learns to {' and to '.join(others)}, not to {task}; "
-            f"choose --family {' or '.join(FAMILIES[task])}, or another --task",
-        )
-    raise UsageError("E-SET-02", f"there is no family {family!r}; {nearest(family, list(FAMILIES[task]))}")
+    refuse_unknown_task(task)
+    refuse_unknown_family(family, task)
+    return FAMILIES[task][family]

@@ -29,7 +29,6 @@ from torch import Tensor, nn
 from dragoman.modules.activations import softmax, tanh
 
 Score = Callable[[Tensor, Tensor], Tensor]  # (B H Q d), (B H K d) -> (B H Q K)
-Watcher = Callable[[Tensor], None]  # is shown weights, (B H Q K)
 
 
 class Memory(NamedTuple):
@@ -43,6 +42,17 @@ class Memory(NamedTuple):
             torch.cat([self.keys, newer.keys], dim=2),
             torch.cat([self.values, newer.values], dim=2),
         )
+
+
+class Looked(NamedTuple):
+    """One reading of a memory, as a watcher is shown it."""
+
+    scores: Float[Tensor, "B H Q K"]  # before mask and softmax, a bias added
+    mask: Bool[Tensor, "#B #H #Q #K"] | None
+    weights: Float[Tensor, "B H Q K"]
+
+
+Watcher = Callable[[Looked], None]
 
 
 def attention_weights(
@@ -99,9 +109,10 @@ class Attention(nn.Module):
             context = F.scaled_dot_product_attention(queries, *memory, shown, dropout, scale=SCALES[self.score])
         else:
             scores = self.score(queries, memory.keys)
-            weights = attention_weights(scores if bias is None else scores + bias, mask)
+            scores = scores if bias is None else scores + bias
+            weights = attention_weights(scores, mask)
             if self.watcher is not None:
-                self.watcher(weights.detach())
+                self.watcher(Looked(scores.detach(), mask, weights.detach()))
             context = F.dropout(weights, dropout) @ memory.values
         return self.to_output(merge_heads(context))
 
@@ -199,10 +210,10 @@ def multi_head_attention(
 
 
 @contextmanager
-def watching(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
-    """Inside this block, collect the weights of every attention in `model`, under its module's name."""
+def watching(model: nn.Module) -> Iterator[dict[str, list[Looked]]]:
+    """Inside this block, collect what every attention in `model` looks at, under its module's name, call by call."""
     attentions = {name: module for name, module in model.named_modules() if isinstance(module, Attention)}
-    seen: dict[str, list[Tensor]] = {name: [] for name in attentions}
+    seen: dict[str, list[Looked]] = {name: [] for name in attentions}
     for name, attention in attentions.items():
         attention.watcher = seen[name].append
     try:

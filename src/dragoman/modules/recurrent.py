@@ -14,11 +14,12 @@
 
 The weights are the same at every step of a sequence; they change once, when the optimizer steps. Where the whole input
 is known torch's fused kernels run over it; `step` is one step by the equations above, for a decoder whose next input
-hangs on its last output. A test holds the two equal.
+hangs on its last output, and for whoever watches the gates. A test holds the two equal.
 """
 
-from collections.abc import Iterator
-from typing import Any, Literal, cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -35,12 +36,20 @@ GATES: dict[Cell, int] = {"rnn": 1, "gru": 3, "lstm": 4}  # rows of W and U, in 
 FUSED: dict[Cell, Any] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
+class Turn(NamedTuple):
+    """One step of a cell, as a watcher is shown it."""
+
+    gates: dict[str, Tensor]  # by their names, each (B D), between 0 and 1; a plain cell has none
+    state: Float[Tensor, "B D"]  # h', after the step
+
+
 class Recurrent(nn.Module):
     """One layer, in one direction."""
 
     def __init__(self, cell: Cell, inputs: int, width: int) -> None:
         super().__init__()
         self.cell, self.width = cell, width
+        self.watcher: Callable[[Turn], None] | None = None
         self.fused: Any = FUSED[cell](inputs, width, batch_first=True)
         for gate in range(GATES[cell]):
             rows = slice(gate * width, (gate + 1) * width)
@@ -60,7 +69,9 @@ class Recurrent(nn.Module):
         return tuple(self.fused.weight_hh_l0.new_zeros(rows, self.width) for _ in range(self.parts))
 
     def forward(self, x: Float[Tensor, "B T I"], state: CellState) -> tuple[Float[Tensor, "B T D"], CellState]:
-        """All steps in one call."""
+        """All steps in one call; or one by one, where the gates are watched."""
+        if self.watcher is not None:
+            return self.step_by_step(x, state)
         given = tuple(part.unsqueeze(0) for part in state)
         states, last = self.fused(x, given if self.cell == "lstm" else given[0])
         return states, tuple(part.squeeze(0) for part in (last if self.cell == "lstm" else (last,)))
@@ -69,16 +80,29 @@ class Recurrent(nn.Module):
         h = state[0]
         from_input = F.linear(x, self.fused.weight_ih_l0, self.fused.bias_ih_l0)
         from_past = F.linear(h, self.fused.weight_hh_l0, self.fused.bias_hh_l0)
+        gates: dict[str, Tensor] = {}
         if self.cell == "rnn":
-            return (tanh(from_input + from_past),)
-        if self.cell == "gru":
+            after: CellState = (tanh(from_input + from_past),)
+        elif self.cell == "gru":
             (xr, xz, xn), (hr, hz, hn) = from_input.chunk(3, dim=-1), from_past.chunk(3, dim=-1)
             r, z = sigmoid(xr + hr), sigmoid(xz + hz)
             n = tanh(xn + r * hn)
-            return (n + z * (h - n),)
-        i, f, g, o = (from_input + from_past).chunk(4, dim=-1)
-        m = sigmoid(f) * state[1] + sigmoid(i) * tanh(g)
-        return sigmoid(o) * tanh(m), m
+            gates, after = {"reset": r, "update": z}, (n + z * (h - n),)
+        else:
+            i, f, g, o = (from_input + from_past).chunk(4, dim=-1)
+            i, f, o = sigmoid(i), sigmoid(f), sigmoid(o)
+            m = f * state[1] + i * tanh(g)
+            gates, after = {"forget": f, "input": i, "output": o}, (o * tanh(m), m)
+        if self.watcher is not None:
+            self.watcher(Turn(gates, after[0]))
+        return after
+
+    def step_by_step(self, x: Float[Tensor, "B T I"], state: CellState) -> tuple[Float[Tensor, "B T D"], CellState]:
+        states = []
+        for word in x.unbind(dim=1):
+            state = self.step(word, state)
+            states.append(state[0])
+        return torch.stack(states, dim=1), state
 
 
 class RecurrentStack(nn.Module):
@@ -157,3 +181,19 @@ def mirror(x: Float[Tensor, "B S D"], lengths: Tensor) -> Float[Tensor, "B S D"]
     place = torch.arange(x.shape[1], device=x.device)
     back = lengths[:, None] - 1 - place
     return x.gather(1, torch.where(back >= 0, back, place)[:, :, None].expand_as(x))
+
+
+# ── looking inside ────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def watching_gates(stack: RecurrentStack) -> Iterator[list[list[Turn]]]:
+    """Inside this block, collect every step of every layer of `stack`."""
+    seen: list[list[Turn]] = [[] for _ in stack]
+    for layer, turns in zip(stack, seen, strict=True):
+        layer.watcher = turns.append
+    try:
+        yield seen
+    finally:
+        for layer in stack:
+            layer.watcher = None

@@ -5,6 +5,7 @@ The page is one file: its pictures stand in it as data, nothing is loaded from a
 
 import base64
 import io
+import json
 from html import escape
 from math import ceil, sqrt
 from pathlib import Path
@@ -158,12 +159,34 @@ def embedded(picture: UInt8[np.ndarray, "H W ..."], name: str, side: int = SIDE)
 
 
 def save_insides(found: Insides, title: str, path: Path) -> None:
-    """As the name's ending says, .png or .html."""
+    """As the name's ending says: .html, .json, .png or .svg."""
     from dragoman.runs.files import write_file
 
-    if path.suffix.lower() == ".html":
-        write_file(path, insides_page(found, title))
-        return
-    from dragoman.seeing.plots import save_as
+    match path.suffix.lower():
+        case ".html":
+            write_file(path, insides_page(found, title))
+        case ".json":
+            write_file(path, json.dumps(as_json(found, title), ensure_ascii=False))
+        case _:
+            from dragoman.seeing.plots import save_as
 
-    save_as(draw_insides(found, title), path)
+            save_as(draw_insides(found, title), path)
+
+
+def as_json(found: Insides, title: str) -> dict[str, Any]:
+    """Every number of the page, as it is."""
+    return {
+        "image": title,
+        "told": [list(pair) for pair in found.told],
+        "attention": [
+            {
+                "layer": one.layer,
+                "weights": one.weights.tolist(),  # heads × rows × columns of patches
+                "itself": one.itself.tolist(),
+                "entropy": one.entropy(),
+            }
+            for one in found.attention
+        ],
+        "rollout": None if found.rollout is None else found.rollout.tolist(),
+        "maps": [{"layer": one.layer, "maps": one.maps.tolist()} for one in found.maps],
+    }

@@ -42,12 +42,14 @@ SENTENCES = {
     "tokenised": ("have spaces before full stops or commas", "They look tokenised; give raw text if you have it."),
 }
 SINGULAR = {"have": "has", "are": "is", "hold": "holds"}
-ODD_BYTES = (
-    (b"\0", "NUL characters", "They are left out."),
-    (b"\r\n", "lines that end in CR LF", "The CR is left out."),
-    (b"\xef\xbb\xbf", "byte order marks", "They are left out."),
-    (b"\xe2\x80\xa8", "line separators (U+2028)", "Here they are spaces; other tools may end a line there."),
-    (b"\xc2\x85", "next-line characters (U+0085)", "Here they are spaces; other tools may end a line there."),
+AS_SPACES = "Here they are spaces; other tools may end a line there."
+AS_THEY_ARE = "They are learned as they stand."
+ODD_BYTES = (  # what becomes of them in a sentence, and in a text that keeps its white space
+    (b"\0", "NUL characters", "They are left out.", AS_THEY_ARE),
+    (b"\r\n", "lines that end in CR LF", "The CR is left out.", "The CR is left out."),
+    (b"\xef\xbb\xbf", "byte order marks", "They are left out.", "One at the beginning is left out."),
+    (b"\xe2\x80\xa8", "line separators (U+2028)", AS_SPACES, AS_THEY_ARE),
+    (b"\xc2\x85", "next-line characters (U+0085)", AS_SPACES, AS_THEY_ARE),
 )
 
 
@@ -146,7 +148,7 @@ def check(corpus: Corpus, *, against: Corpus | None = None, limit: int | None = 
     for question in (empty_sides, duplicates, ambiguous_sources, identical_sides, odd_lengths, long_lines, tokenised):
         findings += question(table)
     findings += drifts(table, {finding.kind for finding in findings})
-    for path in dict.fromkeys(path for part in corpus.parts if part.kind != "tmx" for path in part.paths):
+    for path in dict.fromkeys(corpus.text_files):
         findings += odd_bytes(path, is_utf8(corpus.encoding))
     if against is not None:
         other, problems = read_table(against, None)
@@ -285,9 +287,9 @@ def describe_shift(shift: int | None) -> str:
     return f"targets stand {abs(shift)} {'line' if abs(shift) == 1 else 'lines'} too {'low' if shift > 0 else 'high'}"
 
 
-def odd_bytes(path: Path, utf8: bool) -> list[Finding]:
+def odd_bytes(path: Path, utf8: bool, *, keep_spaces: bool = False) -> list[Finding]:
     """Notices about what stands in the file and is not text."""
-    looked_for = [odd for odd, _, _ in ODD_BYTES if utf8 or odd.isascii()]
+    looked_for = [odd for odd, *_ in ODD_BYTES if utf8 or odd.isascii()]
     counts, first, lines = dict.fromkeys(looked_for, 0), dict.fromkeys(looked_for, 0), 0
     try:
         for block in read_blocks(path):
@@ -299,8 +301,9 @@ def odd_bytes(path: Path, utf8: bool) -> list[Finding]:
     except DataError:
         pass  # told already by the reading of pairs
     findings = []
-    for odd, name, fate in ODD_BYTES:
+    for odd, name, in_sentences, in_texts in ODD_BYTES:
         if counts.get(odd):
+            fate = in_texts if keep_spaces else in_sentences
             sentence = f"{path} has {counts[odd]:,} {name} (first: line {first[odd]:,}). {fate}"
             findings.append(Finding("odd-bytes", "notice", counts[odd], (first[odd],), sentence))
     return findings

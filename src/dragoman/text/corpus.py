@@ -103,6 +103,11 @@ class Corpus:
         return tuple(path for part in self.parts for path in part.paths)
 
     @property
+    def text_files(self) -> tuple[Path, ...]:
+        """Those that are read line by line; a translation memory is not."""
+        return tuple(path for part in self.parts if part.kind != "tmx" for path in part.paths)
+
+    @property
     def name(self) -> str:
         """A short name for a run's folder: train.de.gz and train.en.gz are `train-de-en`."""
         first = re.sub(r"\W+", "-", name_of(self.parts[0])).strip("-") or "corpus"

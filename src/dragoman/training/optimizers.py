@@ -12,17 +12,17 @@ muon       m made orthogonal             for matrices; AdamW for tables, norms a
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
-Name = Literal["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "muon"]
+from dragoman.training.settings import OptimizerName
 
 
-def make_optimizer(name: Name, model: nn.Module, rate: float, weight_decay: float = 0.0) -> Optimizer:
+def make_optimizer(name: OptimizerName, model: nn.Module, rate: float, weight_decay: float = 0.0) -> Optimizer:
     parameters = list(model.parameters())
     match name:
         case "sgd":

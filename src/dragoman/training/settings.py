@@ -1,9 +1,13 @@
-"""The settings of a training run."""
+"""The settings of a training run. Importing this is quick: a mistake in them is answered at once."""
+
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from dragoman.config import Settings
-from dragoman.training import optimizers, schedules
+from dragoman.training import schedules
+
+OptimizerName = Literal["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "muon"]
 
 
 class TrainingConfig(Settings):
@@ -13,7 +17,7 @@ class TrainingConfig(Settings):
     window: int = Field(64, gt=0, description="tokens of a text in a row that gradients flow back through")
     shuffle: bool = Field(False, description="windows of a text in random order; for models that carry no state")
     accumulate: int = Field(1, gt=0, description="micro-batches that a step is made of; more need less memory")
-    optimizer: optimizers.Name = Field("muon", description="how parameters follow their gradients")
+    optimizer: OptimizerName = Field("muon", description="how parameters follow their gradients")
     rate: float = Field(3e-3, gt=0, description="learning rate at its peak")
     schedule: schedules.Name = Field("linear", description="how the rate falls after the warm-up")
     warmup: int = Field(100, ge=0, description="steps over which the rate rises to its peak")

@@ -1,0 +1,236 @@
+"""dragoman explain: the arithmetic of one attention block, printed to be followed by hand."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from dragoman.seeing.arithmetic import Arithmetic, Matrix, Stage, Terms
+
+WIDTH = 80  # columns of a terminal
+LABEL = 10  # letters of a word that are shown
+BETWEEN = "   "  # two matrices side by side
+
+
+class Line(NamedTuple):
+    text: str
+    style: str = ""  # on a terminal
+
+
+def explain(
+    text: str | None = None,
+    *,
+    model: str | None = None,
+    numbers: Literal["toy", "slides"] | None = None,
+    threads: int | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Print what attention computes, step by step: queries, keys, scores, softmax, the sum of values, the norm.
+
+    Parameters
+    ----------
+    text
+        Words to follow; else YOUR CAT IS A LOVELY CAT.
+    model
+        A run's folder, a model's, or one of Hugging Face, whose first block is shown at work on the text.
+    numbers
+        Without a model: of a toy that can be followed by hand, or those that lecture 001 prints on its slides.
+    threads
+        Processor threads to use; else one for each core.
+    json
+        One JSON object instead, as the page reads it.
+    """
+    refuse_contradictions(text, model, numbers)
+
+    from dragoman.jobs.machine import use_threads
+
+    use_threads(threads)
+    found = work_out(text, model, numbers)
+    if json:
+        print(found.model_dump_json())
+    else:
+        show(lines_of(found))
+    return 0
+
+
+def refuse_contradictions(text: str | None, model: str | None, numbers: str | None) -> None:
+    from dragoman.errors import UsageError
+    from dragoman.text.reading import clean
+
+    if text is not None and not clean(text):
+        raise UsageError("E-EXP-01", f"there is no word in {text!r}; give one or more, such as 'the cat sat'")
+    if model and text is None:
+        raise UsageError("E-EXP-01", f"no text was given for {model} to read; give one, such as 'the cat sat'")
+    if model and numbers:
+        raise UsageError(
+            "E-EXP-02", f"--numbers {numbers} and --model {model} are two sources of numbers; give one of them"
+        )
+    if text is not None and numbers == "slides":
+        raise UsageError("E-EXP-02", f"the slides have numbers for their own sentence alone; leave out {text!r}")
+
+
+def work_out(text: str | None, model: str | None, numbers: str | None) -> "Arithmetic":
+    from dragoman.errors import UsageError
+    from dragoman.seeing.arithmetic import CAT, model_arithmetic, slides_arithmetic, toy_arithmetic
+    from dragoman.text.reading import clean
+
+    if model is None:
+        return slides_arithmetic() if numbers == "slides" else toy_arithmetic(clean(text).split() if text else CAT)
+
+    from dragoman.cli.kind import kind_of
+    from dragoman.jobs.open import load
+
+    found = model_arithmetic(load(model), text or "")
+    if found is None:
+        family = kind_of(Path(model))[1]
+        raise UsageError(
+            "E-EXP-03",
+            f"{model} is of the family {family}, which has no self-attention between words to explain; give a "
+            "transformer, marian, t5, gpt or bert, or leave out --model",
+        )
+    return found
+
+
+# ── lines ─────────────────────────────────────────────────────────────────────────────────
+
+
+def lines_of(found: "Arithmetic") -> Iterator[Line]:
+    yield from paragraph(found.title, style="bold")
+    yield from paragraph(found.note)
+    heads = f"{found.heads} head" + ("s" if found.heads > 1 else "")
+    yield Line(f"{len(found.words)} words shown, width {found.width}, {heads} of width {found.head_width}")
+    for number, stage in enumerate(found.stages, start=1):
+        yield from stage_lines(number, stage, found.words)
+    if found.shuffle:
+        yield Line("")
+        yield Line(heading("shuffle"), "bold")
+        yield from paragraph(" ".join(map(visible, found.shuffle.words)))
+        yield from paragraph(found.shuffle.sentence)
+
+
+def stage_lines(number: int, stage: "Stage", words: Sequence[str]) -> Iterator[Line]:
+    yield Line("")
+    yield Line(heading(f"{number} {stage.name}"), "bold")
+    yield from paragraph(stage.sentence)
+    for row in rows_of([as_block(matrix) for matrix in stage.matrices]):
+        yield Line("")
+        yield from (Line(line, "bold" if first else "") for first, line in zip_longest([True], beside(row)))
+    if stage.terms:
+        yield Line("")
+        yield from terms_lines(stage.terms, words)
+
+
+def heading(title: str) -> str:
+    return f"── {title} ".ljust(WIDTH, "─")
+
+
+def paragraph(text: str, style: str = "") -> Iterator[Line]:
+    yield from (Line(line, style) for line in wrap(visible(text), WIDTH))
+
+
+def visible(text: str) -> str:
+    """Nothing that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
+
+
+def terms_lines(terms: "Terms", words: Sequence[str]) -> Iterator[Line]:
+    """One cell written out: the second word looking at the first."""
+    row = min(1, len(words) - 1)
+    digits, whole = terms.products.digits, terms.sums.digits
+    asked, found = terms.queries.unpack()[row].tolist(), terms.keys.unpack()[0].tolist()
+    products, total = terms.products.unpack()[row, 0].tolist(), terms.sums.unpack()[row, 0].item()
+    yield Line(f"{fit(words[row])} looks at {fit(words[0])}, term by term:", "bold")
+    for number, (q, k, product) in enumerate(zip(asked, found, products, strict=True)):
+        sign = "  " if number == 0 else "+ "
+        left = f"{q:.{terms.queries.digits}f} × {k:.{terms.keys.digits}f}"
+        yield Line(f"  {sign}{left:<20} = {product:>9.{digits}f}")
+    more = f"   with {terms.left_out} more terms" if terms.left_out else ""
+    yield Line(f"  {'= q·k':<22}   {total:>9.{whole}f}{more}")
+
+
+# ── matrices ──────────────────────────────────────────────────────────────────────────────
+
+
+def as_block(matrix: "Matrix") -> list[str]:
+    """Name and shape, a line of labels, a line for each row; all equally wide."""
+    cells = [[number(value, matrix.values.digits) for value in row] for row in matrix.values.unpack().tolist()]
+    columns, labels = [fit(name) for name in matrix.columns], [fit(name) for name in matrix.rows]
+    across = max(width_of(cell) for row in [columns, *cells] for cell in row)
+    if len(columns) * (across + 1) > WIDTH - LABEL:
+        across = (WIDTH - LABEL) // len(columns) - 1
+        columns = [fit(name, across) for name in columns]
+    margin = max(map(width_of, labels))
+    title = f"{matrix.sign} {matrix.name} ({' × '.join(map(str, matrix.shape))})".lstrip()
+    lines = [title, pad("", margin) + spread(columns, across)]
+    lines += [pad(label, margin) + spread(row, across) for label, row in zip(labels, cells, strict=True)]
+    widest = max(map(width_of, lines))
+    return [pad(line, widest) for line in lines]
+
+
+def number(value: float, digits: int) -> str:
+    return "−∞" if value == -float("inf") else f"{value:.{digits}f}"
+
+
+def spread(cells: Sequence[str], across: int) -> str:
+    return "".join(" " * (1 + across - width_of(cell)) + cell for cell in cells)
+
+
+def fit(label: str, most: int = LABEL) -> str:
+    """A word, cut where it is too long; a space is to be seen, too."""
+    from rich.cells import set_cell_size
+
+    label = visible(label) if label.strip() else "␣"
+    return label if width_of(label) <= most else set_cell_size(label, most - 1).rstrip() + "…"
+
+
+def pad(text: str, width: int) -> str:
+    return text + " " * (width - width_of(text))
+
+
+def width_of(text: str) -> int:
+    """Columns of a terminal; some letters take two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def rows_of(blocks: Sequence[list[str]]) -> list[list[list[str]]]:
+    """As many side by side as there is room for."""
+    rows: list[list[list[str]]] = []
+    room = 0
+    for block in blocks:
+        needed = width_of(block[0]) + len(BETWEEN)
+        if not rows or needed - len(BETWEEN) > room:
+            rows.append([])
+            room = WIDTH
+        rows[-1].append(block)
+        room -= needed
+    return rows
+
+
+def beside(blocks: Sequence[list[str]]) -> Iterator[str]:
+    widths = [width_of(block[0]) for block in blocks]
+    for lines in zip_longest(*blocks, fillvalue=""):
+        yield BETWEEN.join(pad(line, width) for line, width in zip(lines, widths, strict=True)).rstrip()
+
+
+# ── out ───────────────────────────────────────────────────────────────────────────────────
+
+
+def show(lines: Iterator[Line]) -> None:
+    """Plain text into a file or a pipe; with weight on a terminal."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            print(line.text)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text(line.text, style=line.style))

@@ -1,0 +1,100 @@
+"""A beam search as a tree: every beginning that was kept, every end that was reached, and what was cut, with reasons.
+
+A node is a token after the beginning that its parent stands for. Of the options that were not kept only the best few
+of each step are shown, as many as the beam is wide: there are as many more as there are words.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+
+from dragoman.decoding.beam import Considered, Hypothesis
+from dragoman.decoding.finish import Finish
+from dragoman.text.special import SpecialIds
+
+Fate = Literal["kept", "finished", "pruned"]
+
+
+class Node(NamedTuple):
+    parent: int | None  # its place in the list
+    step: int  # 0 is <start>
+    token: int
+    log_prob: float  # of the whole beginning
+    score: float  # what it would be worth if it ended here
+    state: Fate
+    reason: str = ""  # why it was pruned, or did not go on
+    rank: int | None = None  # of an output, from 1
+
+
+class Tree:
+    """Grows with the search of one sentence: `beam_search(…, tell=tree.grow)`."""
+
+    def __init__(self, special: SpecialIds, way: Finish) -> None:
+        self.nodes = [Node(None, 0, special.start, 0.0, 0.0, "kept")]
+        self.alive = [0]  # the node of each beginning of the beam
+        self.end, self.way = special.end, way
+
+    def grow(self, seen: Considered) -> None:
+        step = self.nodes[self.alive[0]].step + 1
+        for beam, node in enumerate(self.alive):
+            ended, score = float(seen.ended[0, beam]), float(seen.scores[0, beam])
+            if ended > -torch.inf:
+                self.nodes.append(Node(node, step, self.end, ended, score, "finished"))
+        kept = list(zip(seen.parents[0].tolist(), seen.tokens[0].tolist(), seen.log_probs[0].tolist(), strict=True))
+        before = self.alive
+        self.prune(seen, step, {(parent, token) for parent, token, _ in kept}, kept[-1][2])
+        self.alive = []
+        for parent, token, log_prob in kept:
+            if log_prob > -torch.inf:  # fewer beginnings than beams: at the first step, or after a forced token
+                self.alive.append(len(self.nodes))
+                score = self.worth(log_prob, step)
+                self.nodes.append(Node(before[parent], step, token, log_prob, score, "kept"))
+
+    def prune(self, seen: Considered, step: int, kept: set[tuple[int, int]], worst: float) -> None:
+        """The best of what was not kept."""
+        options = seen.options[0]
+        width, vocabulary = options.shape
+        best = options.flatten().topk(min(2 * width, options.numel()))
+        for log_prob, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            beam, token = divmod(place, vocabulary)
+            if (beam, token) in kept or log_prob == -torch.inf or beam >= len(self.alive):
+                continue
+            reason = f"log p {log_prob:.2f} is below {worst:.2f}, the last of the {width} kept"
+            score = self.worth(log_prob, step)
+            self.nodes.append(Node(self.alive[beam], step, token, log_prob, score, "pruned", reason))
+
+    def close(self, outputs: list[Hypothesis], longest: int) -> list[Node]:
+        """The whole tree when the search is over: outputs get their ranks, the others the reason why they are none."""
+        parents = {node.parent for node in self.nodes}
+        ranks = {tuple(output.tokens): rank for rank, output in enumerate(outputs, start=1)}
+        worst = min((output.score for output in outputs), default=-torch.inf)
+        closed = []
+        for place, node in enumerate(self.nodes):
+            if node.state == "finished":
+                rank = ranks.get(self.path(node))
+                reason = "" if rank else f"score {node.score:.3f} is below {worst:.3f}, the last of {len(outputs)}"
+                node = node._replace(rank=rank, reason=reason)
+            elif node.state == "kept" and place not in parents:
+                node = self.leave(node, ranks, worst, longest)
+            closed.append(node)
+        return closed
+
+    def leave(self, node: Node, ranks: dict[tuple[int, ...], int], worst: float, longest: int) -> Node:
+        """One that was alive when the search ended."""
+        cut = ranks.get((*self.path(node), node.token))
+        if cut:
+            return node._replace(state="finished", rank=cut, reason=f"cut at {longest} tokens, the most there may be")
+        if node.step >= longest:
+            return node._replace(state="pruned", reason=f"no room: {longest} tokens are the most there may be")
+        return node._replace(state="pruned", reason=f"the search was over: it could not get above {worst:.3f} any more")
+
+    def worth(self, log_prob: float, length: int) -> float:
+        return float(self.way.score(torch.tensor([[log_prob]]), length))
+
+    def path(self, node: Node) -> tuple[int, ...]:
+        """The tokens before it, without <start>."""
+        tokens = []
+        while node.parent:
+            node = self.nodes[node.parent]
+            tokens.append(node.token)
+        return tuple(reversed(tokens))

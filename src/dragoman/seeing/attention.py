@@ -1,0 +1,77 @@
+"""Attention maps as the page shows them: to printed digits, by token and by word, each head with its numbers."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from dragoman.decoding.maps import AttentionMap, align_words, by_word
+from dragoman.evaluation.alignment import alignment_error, read_pharaoh
+from dragoman.seeing.looked import AttentionLayer, BestHead, GoldLinks, Side, Tokens, WordWeights
+from dragoman.seeing.packed import pack
+
+DIGITS = 4  # of a weight
+LIT = 0.5  # a source word is lit whose weight is at least this share of the largest
+
+
+def show_map(found: AttentionMap, queries: Side, keys: Side, sides: dict[Side, Tokens]) -> AttentionLayer:
+    assert found.scores is not None
+    seen = found.visible or [found.weights.shape[-1]] * found.weights.shape[-2]
+    return AttentionLayer(
+        name=found.layer,
+        kind=found.kind,
+        number=found.number,
+        queries=queries,
+        keys=keys,
+        weights=pack(found.weights, DIGITS),
+        scores=pack(found.scores),
+        visible=found.visible,
+        unmasked=pack(found.without_mask(), DIGITS) if found.visible else None,
+        by_word=pack(by_word(found.weights, sides[queries].words, sides[keys].words), DIGITS),
+        entropy=[round(bits, 3) for bits in found.entropy()],
+        most_entropy=round(sum(math.log2(count) for count in seen) / len(seen), 3),
+    )
+
+
+def mean_over_heads(maps: Sequence[AttentionMap]) -> Float[Tensor, "Q K"] | None:
+    """The mean over all heads of all blocks; None where there is no attention."""
+    if not maps:
+        return None
+    return torch.cat([found.weights for found in maps]).mean(dim=0)
+
+
+def show_words(weights: Float[Tensor, "T S"], source: Tokens, target: Tokens) -> WordWeights | None:
+    """By word, <end> left out on both sides; None where nothing was written."""
+    if len(source.names) < 2 or len(target.names) < 2:
+        return None
+    words = by_word(weights, target.words, source.words)[:-1, :-1]
+    coverage = words.sum(dim=0)
+    lit = words >= LIT * words.amax(dim=1, keepdim=True)
+    return WordWeights(
+        source=source.names[:-1],
+        target=target.names[:-1],
+        weights=pack(words, DIGITS),
+        links=[row.nonzero().flatten().tolist() for row in lit],
+        coverage=pack(coverage, 2),
+        least=int(coverage.argmin()),
+    )
+
+
+def against_gold(
+    text: str, layers: list[AttentionLayer], maps: list[AttentionMap], source: Tokens, target: Tokens
+) -> tuple[GoldLinks, list[AttentionLayer]]:
+    """Every head of cross attention against links that people drew, and the best of them; `maps` in the same order."""
+    gold = read_pharaoh(text, len(source.names) - 1, len(target.names) - 1)
+    judged, best = [], BestHead(layer=0, head=0, aer=math.inf)
+    for place, (layer, found) in enumerate(zip(layers, maps, strict=True)):
+        if found.kind != "cross":
+            judged.append(layer)
+            continue
+        links = [align_words(head, source.words[:-1], target.words[:-1]) for head in found.weights]
+        errors = [round(alignment_error(one, gold), 4) for one in links]
+        judged.append(layer.model_copy(update={"aer": errors}))
+        if min(errors) < best.aer:
+            best = BestHead(layer=place, head=errors.index(min(errors)), aer=min(errors))
+    return GoldLinks(text=text, sure=gold.sure, possible=gold.possible, best=best), judged

@@ -1,0 +1,213 @@
+"""The page alive on this machine: text can be typed, tokens forced, and a run in training followed.
+
+    GET  /  /app.js  /app.css       the page, as built
+    GET  /api/page                  everything there is to see
+    GET  /api/training              the curves, while a run goes on
+    GET  /save                      the page as one file
+    POST /api/look                  {"text", "target", "gold", "beam", "force"}
+    POST /api/arithmetic            {"text"}
+
+For one person at one machine: it listens on 127.0.0.1 alone, answers only under that name, so that no other web site
+can talk to it through the browser, and asks the model one thing at a time.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from dragoman.config import Settings
+from dragoman.errors import DataError, DragomanError, MachineError, UsageError
+from dragoman.jobs.open import Learned, load
+from dragoman.runs.model import find_model
+from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic
+from dragoman.seeing.history import history
+from dragoman.seeing.look import look
+from dragoman.seeing.looked import Look
+from dragoman.seeing.page import built, page_data, saved_page
+
+HERE = "127.0.0.1"
+LARGEST_BODY = 1 << 20
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
+BUILT = {
+    "/": ("index.html", "text/html"),
+    "/app.js": ("app.js", "text/javascript"),
+    "/app.css": ("app.css", "text/css"),
+}
+
+
+class LookRequest(Settings):
+    text: str = Field(max_length=5000, description="to look at")
+    target: str | None = Field(None, max_length=5000, description="a reference")
+    force: list[int] = Field([], max_length=2000, description="ids that the output must begin with")
+    gold: str | None = Field(None, max_length=20_000, description="links between words, as Pharaoh writes them")
+    beam: int | None = Field(None, gt=0, le=32, description="beginnings kept at each step")
+
+
+class TextRequest(Settings):
+    text: str = Field(max_length=5000, description="to work through")
+
+
+class Subject:
+    """What the page is about: a model, or a run that has saved none yet; opened anew when a better one is saved."""
+
+    def __init__(self, path: Path, text: str = "") -> None:
+        self.path, self.text = path, text
+        self.one_at_a_time = threading.RLock()
+        self.opened: tuple[float, Learned] | None = None
+
+    def learned(self) -> Learned | None:
+        try:
+            saved = (find_model(self.path) / "config.json").stat().st_mtime
+        except (DataError, OSError):
+            return None
+        if self.opened is None or self.opened[0] != saved:
+            self.opened = (saved, load(self.path))
+        return self.opened[1]
+
+    def needed(self) -> Learned:
+        found = self.learned()
+        if found is None:
+            raise DataError("E-LOOK-05", f"{self.path} holds no model yet; a run saves one after its first validation")
+        return found
+
+    def first_look(self) -> Look | None:
+        """At the text the page was opened with; a run that is followed has its dev sentences."""
+        learned = self.learned()
+        text = self.text
+        if not text and (run := history(self.path)) is not None and run.flips:
+            text = run.flips[-1].sentences[0].source
+        return None if learned is None or not text else look(learned, text)
+
+    def page(self, *, live: bool) -> str:
+        with self.one_at_a_time:
+            data = page_data(self.path, self.learned(), self.first_look(), live=live)
+        return data.model_dump_json() if live else saved_page(data)
+
+    def look(self, asked: LookRequest) -> Look:
+        with self.one_at_a_time:
+            return look(
+                self.needed(), asked.text, target=asked.target or None, gold=asked.gold or None, beam=asked.beam,
+                force=asked.force,
+            )  # fmt: skip
+
+    def arithmetic(self, asked: TextRequest) -> Arithmetic:
+        with self.one_at_a_time:
+            worked = model_arithmetic(self.needed(), asked.text)
+        if worked is None:
+            raise UsageError("E-LOOK-03", "this model has no self-attention to work through")
+        return worked
+
+
+class Handler(BaseHTTPRequestHandler):
+    timeout = 20  # seconds for a slow reader
+    server_version = "dragoman"
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, subject: Subject, *connection: Any) -> None:
+        self.subject = subject
+        super().__init__(*connection)
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path in BUILT:
+            name, kind = BUILT[path]
+            self.answer(lambda: built(name), kind)
+        elif path == "/api/page":
+            self.answer(partial(self.subject.page, live=True))
+        elif path == "/api/training":
+            self.answer(self.training)
+        elif path == "/save":
+            self.answer(partial(self.subject.page, live=False), "text/html", save_as="look.html")
+        else:
+            self.refuse(404, f"there is no {path} here")
+
+    def do_POST(self) -> None:
+        if self.path == "/api/look":
+            self.answer(lambda: self.subject.look(LookRequest.read(self.body(), section="look")).model_dump_json())
+        elif self.path == "/api/arithmetic":
+            asked = lambda: TextRequest.read(self.body(), section="arithmetic")  # noqa: E731
+            self.answer(lambda: self.subject.arithmetic(asked()).model_dump_json())
+        else:
+            self.refuse(404, f"there is no {self.path} here")
+
+    def training(self) -> str:
+        found = history(self.subject.path)
+        return "null" if found is None else found.model_dump_json()
+
+    def body(self) -> Any:
+        length = int(self.headers.get("Content-Length") or 0)
+        if self.headers.get_content_type() != "application/json" or not 0 < length <= LARGEST_BODY:
+            raise UsageError("E-LOOK-06", f"a question is JSON of at most {LARGEST_BODY:,} bytes")
+        try:
+            asked = json.loads(self.rfile.read(length))
+        except ValueError:
+            raise UsageError("E-LOOK-06", "this question is no JSON") from None
+        if not isinstance(asked, dict):
+            raise UsageError("E-LOOK-06", "a question is a JSON object")
+        return asked
+
+    # ── answers ───────────────────────────────────────────────────────────────────────────
+
+    def answer(self, make: Callable[[], str], kind: str = "application/json", *, save_as: str = "") -> None:
+        if not self.is_for_us():
+            self.refuse(403, f"this page answers only under http://{HERE}:{self.port()}/")
+            return
+        try:
+            self.send(200, make(), kind, save_as)
+        except DragomanError as problem:
+            self.refuse(400, problem.sentence)
+
+    def is_for_us(self) -> bool:
+        """Another site's page could ask in this browser's name: then its own name stands in Host or Origin."""
+        names = {f"{name}:{self.port()}" for name in (HERE, "localhost")}
+        origin = self.headers.get("Origin")
+        return self.headers.get("Host") in names and (origin is None or origin.removeprefix("http://") in names)
+
+    def port(self) -> int:
+        assert isinstance(self.server, ThreadingHTTPServer)
+        return self.server.server_port
+
+    def refuse(self, status: int, sentence: str) -> None:
+        self.close_connection = True  # what is left of the question is not read
+        self.send(status, json.dumps({"error": sentence}), "application/json")
+
+    def send(self, status: int, text: str, kind: str, save_as: str = "") -> None:
+        whole = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(whole)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        if save_as:
+            self.send_header("Content-Disposition", f'attachment; filename="{save_as}"')
+        self.end_headers()
+        self.wfile.write(whole)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet: the terminal belongs to the command."""
+
+
+@contextmanager
+def serve(subject: Subject, port: int) -> Iterator[str]:
+    """Inside this block the page is there, at the address given out; port 0 is any that is free."""
+    try:
+        server = ThreadingHTTPServer((HERE, port), partial(Handler, subject))
+    except (OSError, OverflowError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise MachineError("E-ENV-04", f"port {port} cannot be used ({reason}); choose another --port") from None
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://{HERE}:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()

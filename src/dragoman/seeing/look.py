@@ -1,0 +1,57 @@
+"""Look at a model while it works on one text: `dragoman.look("runs/de-en", "Ein Hund läuft.")`.
+
+translators     the search as a tree, then one watched pass over its output; a reference is scored the same way
+writers         the text and how it goes on, the likeliest token each time
+readers         a text read in both directions, and what fits its masked places
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.decoding.classify import Classifier
+from dragoman.decoding.embed import Embedder
+from dragoman.decoding.fill import Filler
+from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.translate import Translator
+from dragoman.errors import DataError, UsageError
+from dragoman.jobs.open import Learned, load
+from dragoman.seeing.looked import Look
+from dragoman.seeing.reading import look_at_reading
+from dragoman.seeing.translation import look_at_translation
+from dragoman.seeing.writing import look_at_writing
+
+
+def look(
+    model: str | Path | Learned,
+    text: str,
+    *,
+    target: str | None = None,
+    gold: str | None = None,
+    beam: int | None = None,
+    force: Sequence[int] = (),
+) -> Look:
+    """Everything that there is to see; `target` is a reference to score, `gold` its links to the words of `text` as
+    Pharaoh writes them (0-0 1-2), `force` tokens that the output must begin with."""
+    learned: Any = load(model) if isinstance(model, str | Path) else model
+    refuse_unfit(learned, text, target, gold)
+    if isinstance(learned, Translator):
+        return look_at_translation(learned, text, target, gold, beam, list(force))
+    if isinstance(learned, TextWriter):
+        return look_at_writing(learned, text, list(force))
+    return look_at_reading(learned, text)
+
+
+def refuse_unfit(learned: Learned, text: str, target: str | None, gold: str | None) -> None:
+    if not text.strip():
+        raise UsageError("E-LOOK-01", "there is no text to look at; give a sentence")
+    if not isinstance(learned, Translator | TextWriter | Filler | Embedder | Classifier):
+        raise DataError(
+            "E-LOOK-02", "this model has no attention over texts to look at; give a transformer, rnn, t5, gpt or bert"
+        )
+    if not isinstance(learned, Translator | TextWriter) and not hasattr(learned.model, "reader"):
+        raise DataError(
+            "E-LOOK-02", "this classifier has no attention between words to look at; give one of the family bert"
+        )
+    if not isinstance(learned, Translator) and (target is not None or gold is not None):
+        raise UsageError("E-LOOK-03", "a reference and its links are for translators, and this model is none")

@@ -1,0 +1,149 @@
+"""What there is to see of a model at work on one text, as the page and Python read it.
+
+`web/src/data.ts` is the same list on the other side: a field that changes here changes there. Every number on the page
+stands here, to the digits that are printed; the page draws and computes nothing.
+"""
+
+from typing import Literal
+
+from dragoman.config import Settings
+from dragoman.decoding.maps import Kind
+from dragoman.decoding.tree import Fate
+from dragoman.seeing.packed import Packed
+
+Link = tuple[int, int]  # (source word, target word)
+Side = Literal["source", "given", "written"]
+
+
+class Tokens(Settings):
+    pieces: list[str]  # as people read them
+    words: list[int]  # which word each piece belongs to; <start> and <end> are words of their own
+    names: list[str]  # of each word
+
+
+class Candidate(Settings):
+    id: int
+    token: str
+    probability: float
+
+
+class Gate(Settings):
+    layer: int  # from 1
+    name: str  # forget, input, output; reset, update
+    mean: float
+    closed: float  # share of units below 0.1
+    open: float  # share of units above 0.9
+
+
+class Step(Settings):
+    id: int  # of the token that was written
+    token: str
+    log_prob: float
+    top: list[Candidate]  # likeliest first
+    looked: list[float] | None  # over the pieces that it could see; sums to 1
+    gates: list[Gate]
+    norm: float | None  # length of the last hidden state of a recurrent decoder
+
+
+class AttentionLayer(Settings):
+    name: str
+    kind: Kind
+    number: int  # which block, from 1
+    queries: Side
+    keys: Side
+    weights: Packed  # heads × queries × keys
+    scores: Packed  # before mask and softmax
+    visible: list[int] | None  # how many keys each query may see, the first ones; None: all
+    unmasked: Packed | None  # the weights without the mask; None where it hides nothing
+    by_word: Packed  # heads × words × words
+    entropy: list[float]  # bits, of each head
+    most_entropy: float  # bits, if every row looked everywhere it may alike
+    aer: list[float] | None = None  # of each head, where gold alignments are given
+
+
+class GoldLinks(Settings):
+    text: str
+    sure: list[Link]
+    possible: list[Link]
+    best: "BestHead"
+
+
+class BestHead(Settings):
+    layer: int  # its place in `attention`
+    head: int  # from 0
+    aer: float
+
+
+class Ranked(Settings):
+    text: str
+    score: float
+    log_prob: float
+
+
+class WordWeights(Settings):
+    """How much each written word looked at each source word: the mean over all heads of all blocks."""
+
+    source: list[str]
+    target: list[str]
+    weights: Packed  # target × source
+    links: list[list[int]]  # for each target word, the source words to light
+    coverage: Packed  # for each source word, the sum over all target words
+    least: int  # the source word with the least coverage: was it dropped?
+
+
+class Written(Ranked):
+    seconds: float
+    nbest: list[Ranked]
+    words: WordWeights | None  # None: the model has no attention over the source
+
+
+class Reference(Ranked):
+    verdict: Literal["search error", "model error", "same"]
+    sentence: str
+    bleu: float
+    chrf: float
+
+
+class BeamNode(Settings):
+    id: int
+    parent: int | None
+    step: int
+    token: str
+    log_prob: float
+    score: float
+    state: Fate
+    reason: str
+    rank: int | None
+    best: bool  # lies on the way to the output
+
+
+class Beam(Settings):
+    width: int
+    nodes: list[BeamNode]
+
+
+class MaskCandidate(Settings):
+    token: str
+    probability: float
+    text: str
+
+
+class Mask(Settings):
+    place: int  # index of its piece
+    candidates: list[MaskCandidate]
+
+
+class Look(Settings):
+    kind: Literal["translate", "write", "fill"]
+    text: str
+    source: Tokens | None = None  # what the encoder reads
+    given: Tokens | None = None  # what the decoder reads
+    written: Tokens | None = None  # what it writes, as long as `given`
+    forced: int = 0  # how many of `written` a person gave
+    translation: Written | None = None
+    reference: Reference | None = None
+    attention: list[AttentionLayer]
+    gold: GoldLinks | None = None
+    steps: tuple[Step, ...] = ()
+    beams: tuple[Beam, ...] = ()
+    masks: tuple[Mask, ...] = ()

@@ -1,0 +1,115 @@
+"""The page: everything to see of a model, in one file that works from a disk, without a network.
+
+The page itself is built from `web/` into this package. A saved one holds program, style and data; its content policy
+lets the browser run this very program, by its hash, and load nothing from anywhere.
+"""
+
+import base64
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import dragoman
+from dragoman import models
+from dragoman.config import Settings
+from dragoman.decoding.translate import Translator
+from dragoman.jobs.open import Learned, load
+from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic, slides_arithmetic, toy_arithmetic
+from dragoman.seeing.embeddings import Embeddings, show_embeddings
+from dragoman.seeing.history import Training, history
+from dragoman.seeing.looked import Look
+from dragoman.seeing.positions import Positions, show_positions
+
+STYLE, PROGRAM = '<link rel="stylesheet" href="app.css">', '<script src="app.js" defer></script>'
+POLICY = '<meta http-equiv="Content-Security-Policy" content="{policy}">'
+
+
+class ModelCard(Settings):
+    name: str
+    family: str
+    task: str
+    parameters: int
+    shape: str
+
+
+class PageData(Settings):
+    version: str
+    live: bool
+    title: str
+    model: ModelCard | None
+    look: Look | None
+    arithmetic: list[Arithmetic]
+    positions: Positions | None
+    embeddings: Embeddings | None
+    training: Training | None
+    python: str
+
+
+def page_data(path: Path, learned: Learned | None, seen: Look | None, *, live: bool = False) -> PageData:
+    """All screens of a model and of one text; `learned` is None while a run has not saved a model yet."""
+    text = seen.text if seen else ""
+    own = model_arithmetic(learned, text) if learned is not None and text else None
+    return PageData(
+        version=dragoman.__version__,
+        live=live,
+        title=seen.text if seen else path.name,
+        model=None if learned is None else card_of(path, learned),
+        look=seen,
+        arithmetic=[slides_arithmetic(), toy_arithmetic(), *([own] if own else [])],
+        positions=None if learned is None else show_positions(learned),
+        embeddings=None if learned is None else show_embeddings(learned, text),
+        training=history(path, opener_for(path, learned)),
+        python=f"import dragoman\n\nseen = dragoman.look({str(path)!r}, {text!r})\nseen.attention[0].weights.unpack()",
+    )
+
+
+def opener_for(path: Path, learned: Learned | None) -> Callable[[], Translator] | None:
+    """A second translator, opened when first needed, for the weights of checkpoints: the first goes on being used."""
+    if not isinstance(learned, Translator):
+        return None
+
+    @cache
+    def second() -> Translator:
+        opened = load(path)
+        assert isinstance(opened, Translator)
+        return opened
+
+    return second
+
+
+def card_of(path: Path, learned: Any) -> ModelCard:
+    model = learned.model
+    task, family = models.task_and_family_of(model.config)
+    return ModelCard(
+        name=path.resolve().name,
+        family=family,
+        task=task,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        shape=model.config.shape(),
+    )
+
+
+# ── one file ──────────────────────────────────────────────────────────────────────────────
+
+
+def built(name: str) -> str:
+    """A file of the page, as it was built into this package."""
+    return (files("dragoman.seeing") / "web" / name).read_text(encoding="utf-8")
+
+
+def saved_page(data: PageData) -> str:
+    style, program = built("app.css"), built("app.js")
+    policy = f"default-src 'none'; script-src '{digest(program)}'; style-src '{digest(style)}'; img-src data:"
+    json = data.model_dump_json().replace("<", "\\u003c")  # so that no token can end the element
+    page = built("index.html").replace("<!--policy-->", POLICY.format(policy=policy))
+    page = page.replace(STYLE, f"<style>{style}</style>").replace(PROGRAM, "")
+    inlined = f'<script type="application/json" id="data">{json}</script>\n<script>{program}</script>\n</body>'
+    head, body = page.rsplit("</body>", 1)
+    return head + inlined + body
+
+
+def digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

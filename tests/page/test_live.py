@@ -1,0 +1,213 @@
+"""The live page: text typed, tokens forced, a run followed; and what it refuses to answer."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from dragoman.cli import main
+from dragoman.errors import MachineError
+from dragoman.seeing.live import Subject, serve
+
+REFUSED = ["status of 400"]  # the browser's own word about an answer that says what was wrong
+
+
+@pytest.fixture(scope="module")
+def live(model_folder):
+    with serve(Subject(model_folder, "1 2 3 4 5"), 0) as address:
+        yield address
+
+
+def ask(address, method, path, body=None, **headers):
+    host = address.removeprefix("http://").strip("/")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    connection.request(method, path, body, {"Content-Type": "application/json", **headers})
+    answer = connection.getresponse()
+    found = answer.status, answer.read().decode()
+    connection.close()
+    return found
+
+
+# ── in the browser ────────────────────────────────────────────────────────────────────────
+
+
+def test_typed_text_is_translated(visit, live, reverser):
+    with visit(live) as page:
+        page.fill("#ask-text", "7 8 9 1")
+        page.get_by_role("button", name="Translate").click()
+        page.wait_for_function("document.querySelector('#source-text').innerText.includes('7 8 9 1')")
+        assert page.inner_text("#output-text").strip() == reverser.translate(["7 8 9 1"])[0].text
+
+
+def test_a_forced_token_changes_what_follows_and_can_be_undone(visit, live, reverser):
+    before = reverser.translate(["1 2 3 4 5"])[0].text
+    with visit(f"{live}#steps?step=1") as page:
+        forces = page.locator("#top button")
+        forces.nth(1).click()
+        page.wait_for_selector(".piece.forced")
+        page.evaluate("location.hash = 'translate'")
+        page.wait_for_selector("#output-text")
+        after = page.inner_text("#output-text").strip()
+        assert after != before
+        page.evaluate("location.hash = 'steps'")
+        page.get_by_role("button", name="Undo forcing").click()
+        page.wait_for_function("!document.querySelector('.piece.forced')")
+        page.evaluate("location.hash = 'translate'")
+        page.wait_for_function("text => document.querySelector('#output-text').innerText.trim() === text", arg=before)
+
+
+def test_a_mistake_is_shown_in_words(visit, live):
+    with visit(live, allowed=REFUSED) as page:
+        page.fill("#ask-text", "1 " * 300)
+        page.get_by_role("button", name="Translate").click()
+        page.wait_for_selector("[role=alert]")
+        assert "trained on up to 64" in page.inner_text("[role=alert]")
+
+
+def test_the_page_saves_itself(visit, live, tmp_path):
+    with visit(live) as page:
+        with page.expect_download() as waiting:
+            page.get_by_role("link", name="Save as HTML").click()
+        saved = tmp_path / "saved.html"
+        waiting.value.save_as(saved)
+    with visit(saved.as_uri()) as page:
+        assert page.query_selector("#source-text")
+        assert page.query_selector("#ask-text") is None  # a saved page has no model behind it
+
+
+def test_a_run_is_followed_with_its_sentences(visit, run_folder):
+    with serve(Subject(run_folder), 0) as address, visit(f"{address}#training") as page:
+        assert "24" in page.inner_text("#progress")
+        assert page.locator("article.flip").count() > 0
+        assert page.locator("article.flip table[role=grid], article.flip table").count() > 0
+
+
+# ── what it refuses ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status", "named"),
+    [
+        ("GET", "/api/page", None, {"Host": "evil.example"}, 403, "answers only under"),
+        ("POST", "/api/look", '{"text": "1"}', {"Origin": "http://evil.example"}, 403, "answers only under"),
+        ("POST", "/api/look", '{"text": "1"}', {"Content-Type": "text/plain"}, 400, "is JSON"),
+        ("POST", "/api/look", "{", {}, 400, "no JSON"),
+        ("POST", "/api/look", "[1]", {}, 400, "JSON object"),
+        ("POST", "/api/look", '{"txt": "1"}', {}, 400, "did you mean look.text"),
+        ("POST", "/api/look", '{"text": "1", "beam": 99}', {}, 400, "look.beam"),
+        ("POST", "/api/look", json.dumps({"text": "x" * 6000}), {}, 400, "look.text"),
+        ("POST", "/api/look", '{"text": " "}', {}, 400, "no text"),
+        ("GET", "/../run.toml", None, {}, 404, "no /../run.toml"),
+        ("POST", "/", "{}", {}, 404, "no /"),
+    ],
+)  # fmt: skip
+def test_what_is_no_question_gets_an_answer_in_words(live, method, path, body, headers, status, named):
+    found, text = ask(live, method, path, body, **headers)
+    assert found == status
+    assert named in json.loads(text)["error"]
+
+
+def test_a_body_too_large_is_not_read(live):
+    status, text = ask(live, "POST", "/api/look", b" " * (1 << 21))
+    assert status == 400
+    assert "at most" in text
+
+
+def test_answers_are_for_nobody_else(live):
+    connection = http.client.HTTPConnection(live.removeprefix("http://").strip("/"))
+    connection.request("GET", "/")
+    headers = {name.lower(): value for name, value in connection.getresponse().getheaders()}
+    assert "access-control-allow-origin" not in headers
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_port_in_use_is_named():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(MachineError, match=f"port {port} cannot be used"), serve(Subject(None), port):
+            pass
+
+
+# ── the commands ──────────────────────────────────────────────────────────────────────────
+
+
+def test_the_command_serves_until_it_is_stopped(model_folder):
+    command = [sys.executable, "-m", "dragoman", "page", str(model_folder), "1 2 3", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    address = process.stdout.readline().strip()
+    status, text = ask(address, "GET", "/api/page")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert status == 200
+    assert json.loads(text)["look"]["text"] == "1 2 3"
+    assert process.returncode == 130
+    assert "Traceback" not in said
+
+
+def test_training_with_a_page_tells_where_it_is_and_ends_as_without(run_folder, tmp_path):
+    """The same weights: the page looks on from a process of its own."""
+    data = run_folder.parent
+    command = [sys.executable, "-m", "dragoman", "train", str(data / "train.tsv"), "--valid", str(data / "valid.tsv")]
+    command += ["--steps", "6", "--set", "tokenizer.kind=words", "--set", "model.width=32", "--set", "model.heads=2"]
+    command += ["--set", "model.layers=1", "--set", "model.hidden=64", "--threads", "1"]
+    weights = []
+    for name, more in (("plain", []), ("page", ["--page"])):
+        done = subprocess.run(
+            [*command, "--out", str(tmp_path / name), *more], stderr=subprocess.PIPE, text=True, check=True
+        )
+        weights.append((tmp_path / name / "model" / "weights.safetensors").read_bytes())
+    assert re.search(r"the page of this run: http://127\.0\.0\.1:\d+/", done.stderr)
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("ending", ["html", "json", "svg", "png"])
+def test_look_writes_what_the_name_says(model_folder, tmp_path, capsys, ending):
+    out = tmp_path / f"seen.{ending}"
+    assert main(["look", str(model_folder), "1 2 3", "--target", "3 2 1", "--out", str(out)]) == 0
+    written = out.read_bytes()
+    begins = {"html": b"<!doctype html>", "json": b"{", "svg": b"<?xml", "png": b"\x89PNG"}[ending]
+    assert written.startswith(begins)
+    if ending == "json":
+        assert json.loads(written)["kind"] == "translate"
+    told = capsys.readouterr().out
+    assert told.strip().endswith(str(out))
+    assert "block 2" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (["look", "MODEL", "1 2", "--out", "x.gif"], 2, "none of .html, .json, .png, .svg"),
+        (["look", "MODEL", "1 2", "--gold", "a-b"], 2, "'a-b' is no link"),
+        (["look", "MODEL", ""], 2, "no text"),
+        (["look", "nowhere", "1 2"], 3, "there is no model at nowhere"),
+        (["page", "nowhere"], 3, "no model"),
+        (["page", "MODEL", "--port", "70000"], 4, "port 70000 cannot be used"),
+    ],
+)
+def test_mistakes_of_the_commands(model_folder, tmp_path, monkeypatch, capsys, arguments, code, named):
+    monkeypatch.chdir(tmp_path)
+    assert main([str(model_folder) if word == "MODEL" else word for word in arguments]) == code
+    said = capsys.readouterr().err
+    assert named in said
+    assert said.count("\n") == 1
+
+
+def test_a_page_of_a_model_that_is_being_replaced_shows_the_new_one(model_folder, tmp_path):
+    copy = tmp_path / "model"
+    shutil.copytree(model_folder, copy)
+    subject = Subject(copy)
+    first = subject.learned()
+    assert subject.learned() is first
+    os.utime(copy / "config.json", (1, 1))
+    assert subject.learned() is not first

@@ -1,0 +1,246 @@
+"""The saved page, in a real browser, from a disk: every screen, its numbers, its keys; and hostile text in it."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+import dragoman
+from dragoman import models
+from dragoman.decoding.translate import Translator
+from dragoman.models.transformer import TransformerConfig
+from dragoman.seeing.page import page_data, saved_page
+from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
+
+SCREENS = ["translate", "attention", "steps", "beam", "arithmetic", "positions", "training"]
+HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "שלום", "‮abc", "&amp;", "<b>"]
+
+
+def screens_of(page):
+    return [link.get_attribute("href")[1:] for link in page.query_selector_all("nav[aria-label=Screens] a")]
+
+
+def go(page, screen, state=""):
+    page.evaluate("hash => { location.hash = hash }", f"{screen}{state}")
+    page.wait_for_selector(f"nav[aria-label=Screens] a[href^='#{screen}'][aria-current=page]")
+
+
+# ── every screen ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_screen_hinders_anyone(visit, reversed_page, run_folder, tmp_path, scheme):
+    """axe finds nothing, on any screen; it must get past the content policy to look at all."""
+    whole = tmp_path / "run.html"
+    seen = dragoman.look(run_folder, "1 2 3")
+    whole.write_text(saved_page(page_data(run_folder, dragoman.load(run_folder), seen)), encoding="utf-8")
+    for address, expected in ((reversed_page.address, SCREENS[:-1]), (whole.as_uri(), SCREENS)):
+        with visit(address, color_scheme=scheme, bypass_csp=True) as page:
+            assert screens_of(page) == expected
+            for screen in expected:
+                go(page, screen)
+                found = Axe().run(page)
+                assert found.violations_count == 0, f"{screen}: {found.generate_report()}"
+
+
+def test_the_policy_lets_the_page_run_and_nothing_else(visit, reversed_page):
+    html = reversed_page.path.read_text(encoding="utf-8")
+    assert "default-src 'none'" in html
+    assert "unsafe" not in re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1]
+    with visit(reversed_page.address) as page:
+        assert [page.inner_text("h2#screen") for screen in screens_of(page) if not go(page, screen)]
+
+
+def test_a_narrow_screen_shows_all_of_it_without_moving_sideways(visit, reversed_page):
+    with visit(reversed_page.address) as page:
+        page.set_viewport_size({"width": 400, "height": 800})
+        for screen in screens_of(page):
+            go(page, screen)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, screen
+
+
+# ── the numbers ───────────────────────────────────────────────────────────────────────────
+
+
+def test_the_grid_prints_what_python_has(visit, reversed_page):
+    look = reversed_page.look
+    with visit(reversed_page.address) as page:
+        for layer in look.attention:
+            for head in range(layer.weights.shape[0]):
+                go(page, "attention", f"?kind={layer.kind}&layer={layer.number}&head={head + 1}")
+                shown = cells_of(page, layer.weights.shape[1:])
+                wanted = layer.weights.unpack()[head]
+                for q, row in enumerate(shown):
+                    hidden = len(row) if layer.visible is None else layer.visible[q]
+                    assert [float(cell) for cell in row] == wanted[q].tolist()
+                    assert row[:hidden] == [f"{value:.4f}" for value in wanted[q][:hidden].tolist()]
+                    assert all(cell == "0" for cell in row[hidden:])
+                    assert sum(map(float, row)) == pytest.approx(1, abs=1e-3)
+
+
+def cells_of(page, shape):
+    rows, columns = shape
+    page.wait_for_function(
+        "([rows, columns]) => { const all = document.querySelectorAll('table[role=grid] tbody tr');"
+        " return all.length === rows && all[0].querySelectorAll('td').length === columns }", arg=[rows, columns],
+    )  # fmt: skip
+    return page.eval_on_selector_all(
+        "table[role=grid] tbody tr", "rows => rows.map(row => [...row.querySelectorAll('td')].map(c => c.innerText))"
+    )
+
+
+def test_scores_words_and_the_mask_can_be_switched(visit, reversed_page):
+    layer = next(one for one in reversed_page.look.attention if one.kind == "decoder")
+    cross = next(one for one in reversed_page.look.attention if one.kind == "cross")
+    with visit(reversed_page.address) as page:
+        go(page, "attention", "?kind=decoder&layer=1&head=1&view=scores")
+        scores = cells_of(page, layer.scores.shape[1:])
+        assert scores[0][1:] == ["−∞"] * (len(scores[0]) - 1)
+        assert float(scores[1][0]) == layer.scores.unpack()[0, 1, 0]
+        go(page, "attention", "?kind=decoder&layer=1&head=1&mask=off")
+        open_rows = cells_of(page, layer.weights.shape[1:])
+        assert [float(cell) for cell in open_rows[0]] == layer.unmasked.unpack()[0, 0].tolist()
+        go(page, "attention", "?kind=cross&layer=1&head=1&unit=words")
+        words = cells_of(page, cross.by_word.shape[1:])
+        assert [float(cell) for cell in words[0]] == cross.by_word.unpack()[0, 0].tolist()
+
+
+def test_the_best_head_is_named_and_shown(visit, reversed_page):
+    best = reversed_page.look.gold.best
+    with visit(reversed_page.address) as page:
+        go(page, "attention")
+        named = page.inner_text("#best-head")
+        assert f"{best.aer:.3f}" in named
+        page.get_by_role("button", name="Show this head").click()
+        number = reversed_page.look.attention[best.layer].number
+        assert page.inner_text("#head-heading") == f"Block {number}, head {best.head + 1}"
+
+
+def test_step_k_shows_the_prefix_of_k_tokens(visit, reversed_page):
+    look = reversed_page.look
+    with visit(reversed_page.address) as page:
+        go(page, "steps")
+        for k, step in enumerate(look.steps):
+            go(page, "steps", f"?step={k}")
+            page.wait_for_function("k => document.querySelector('#step').value == k", arg=str(k))
+            assert [one.inner_text() for one in page.query_selector_all("#prefix .piece")] == look.written.pieces[:k]
+            assert page.inner_text("#step-log-prob") == f"{step.log_prob:.3f}"
+            first = page.inner_text("#top tbody tr:first-child")
+            assert f"{100 * step.top[0].probability:.2f}" in first
+
+
+def test_the_leaves_of_the_beam_are_the_n_best(visit, reversed_page):
+    look = reversed_page.look
+    with visit(reversed_page.address) as page:
+        assert page.locator("#nbest tbody tr").count() == len(look.translation.nbest)
+        go(page, "beam")
+        tree = page.locator("[role=tree]").first
+        ranks = [int(re.match(r"\d+", rank)[0]) for rank in tree.locator(".rank").all_inner_texts()]
+        assert sorted(ranks) == [rank + 1 for rank in range(len(look.translation.nbest))]
+        assert tree.locator("[role=treeitem]").count() == len(look.beams[0].nodes)
+
+
+def test_pointing_at_a_word_lights_its_sources(visit, reversed_page):
+    words = reversed_page.look.translation.words
+    with visit(reversed_page.address) as page:
+        for place, links in enumerate(words.links):
+            page.locator("#target-words button").nth(place).hover()
+            lit = page.eval_on_selector_all(
+                "#source-words button", "all => all.flatMap((one, i) => one.classList.contains('lit') ? [i] : [])"
+            )
+            assert lit == links
+        assert words.source[words.least] in page.inner_text("#least-covered")
+
+
+def test_the_verdict_on_the_reference_is_shown(visit, reversed_page):
+    with visit(reversed_page.address) as page:
+        assert reversed_page.look.reference.sentence.split(" (")[0] in page.inner_text("#verdict")
+
+
+# ── by keyboard alone ─────────────────────────────────────────────────────────────────────
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.innerText")
+
+
+def test_a_journey_through_five_screens_needs_no_mouse(visit, reversed_page):
+    look = reversed_page.look
+    with visit(reversed_page.address) as page:
+        tab_to(page, "#target-words button")
+        page.keyboard.press("ArrowRight")
+        assert look.translation.words.target[1] in focused(page)
+        assert look.translation.words.target[1] in page.inner_text("#links-status")
+        open_by_key(page, "attention")
+        tab_to(page, "table[role=grid] td")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("End")
+        assert "query 2" in page.inner_text(".large [role=status]")
+        page.keyboard.press("]")
+        assert page.inner_text("#head-heading").endswith("head 2")
+        open_by_key(page, "steps")
+        tab_to(page, "#step")
+        page.keyboard.press("Home")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("document.querySelectorAll('#prefix .piece').length === 1")
+        open_by_key(page, "beam")
+        tab_to(page, "[role=treeitem]")
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.getAttribute('role')") == "treeitem"
+        assert "step 1" in page.evaluate("document.activeElement.getAttribute('aria-label')")
+        open_by_key(page, "arithmetic")
+        tab_to(page, "input[type=radio]")
+        page.keyboard.press("ArrowRight")
+        tab_to(page, ".terms table[role=grid] td")
+        page.keyboard.press("ArrowRight")
+        assert "=" in page.inner_text("#expansion")
+
+
+def tab_to(page, selector):
+    """Press Tab, as often as it takes, until the focus is there."""
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"the keyboard does not reach {selector}")
+
+
+def open_by_key(page, screen):
+    """Back to the list of screens, along it, and in."""
+    go_back_to(page, "nav[aria-label=Screens] a")
+    for _ in range(8):
+        if page.evaluate("document.activeElement.getAttribute('href')").partition("?")[0] == f"#{screen}":
+            break
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"nav[aria-label=Screens] a[href^='#{screen}'][aria-current=page]")
+
+
+def go_back_to(page, selector):
+    for _ in range(200):
+        page.keyboard.press("Shift+Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"the keyboard does not get back to {selector}")
+
+
+# ── hostile text ──────────────────────────────────────────────────────────────────────────
+
+
+def test_tokens_are_text_whatever_they_say(visit, tmp_path):
+    pairs = [(" ".join(HOSTILE), " ".join(reversed(HOSTILE)))]
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), pairs)
+    size = len(tokenizers.source)
+    config = TransformerConfig(source_vocabulary=size, target_vocabulary=size, width=16, heads=2, layers=1, hidden=16)
+    translator = Translator(models.build(config), tokenizers, {"longest": 40, "search": {}, "languages": ["", ""]})
+    seen = dragoman.look(translator, " ".join(HOSTILE), target=" ".join(HOSTILE))
+    path = tmp_path / "hostile.html"
+    path.write_text(saved_page(page_data(tmp_path, translator, seen)), encoding="utf-8")
+    with visit(path.as_uri()) as page:
+        page.on("dialog", lambda _: pytest.fail("a token was run"))
+        for screen in screens_of(page):
+            go(page, screen)
+            assert page.evaluate("document.querySelectorAll('img, b[onerror], main script').length") == 0
+        go(page, "translate")
+        assert "<img" in page.inner_text("#source-text")
+        assert "שלום" in page.inner_text("#source-text")

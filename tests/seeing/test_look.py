@@ -1,0 +1,228 @@
+"""What is shown of a model at work is what the model does, to the printed digits."""
+
+import math
+
+import pytest
+import torch
+
+import dragoman
+from dragoman import models
+from dragoman.decoding.fill import Filler
+from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.translate import Translator
+from dragoman.errors import DataError, UsageError
+from dragoman.models.bert import BertConfig
+from dragoman.models.gpt import GptConfig
+from dragoman.models.rnn import RnnConfig
+from dragoman.models.rnn_writer import RnnWriterConfig
+from dragoman.models.t5 import T5Config
+from dragoman.models.transformer import TransformerConfig
+from dragoman.modules.recurrent import Recurrent, RecurrentStack, watching_gates
+from dragoman.seeing.look import look
+from dragoman.text.special import SpecialIds
+from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, learn_tokenizers
+
+PAIRS = [("a small dog runs", "ein kleiner Hund rennt"), ("two dogs sleep", "zwei Hunde schlafen")]
+SIZES = {"width": 16, "heads": 2, "layers": 2, "hidden": 32, "dropout": 0.0}
+ABOUT = {"longest": 40, "search": {}, "languages": ["", ""]}
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    return learn_tokenizers(TokenizerConfig(kind="characters"), PAIRS)
+
+
+def translators(tokenizers):
+    size = {"source_vocabulary": len(tokenizers.source), "target_vocabulary": len(tokenizers.source)}
+    rnn = {"width": 16, "embedding": 16, "dropout": 0.0}
+    configs = {
+        "transformer": TransformerConfig(**size, **SIZES),
+        "t5": T5Config(**size, **SIZES, head_width=8, buckets=8, furthest=12),
+        "additive": RnnConfig(**size, **rnn, attention="additive"),
+        "dot-two-layers": RnnConfig(**size, **rnn, attention="dot", layers=2, cell="gru"),
+        "none": RnnConfig(**size, **rnn, cell="rnn"),
+    }
+    return {name: Translator(models.build(config), tokenizers, ABOUT) for name, config in configs.items()}
+
+
+def test_a_look_is_the_translation_with_its_reasons(reverser):
+    for source, _ in reverser.held_out[:5]:
+        seen, told = look(reverser, source), reverser.translate([source], nbest=5)[0]
+        assert seen.translation.text == told.text
+        assert [one.text for one in seen.translation.nbest] == [told.text, *(o.text for o in told.alternatives)]
+        assert seen.translation.score == pytest.approx(told.score, abs=5e-5)
+        assert sum(step.log_prob for step in seen.steps) == pytest.approx(told.log_prob, abs=1e-3)
+        assert [step.token for step in seen.steps] == seen.written.pieces
+        assert [node.token for node in seen.beams[0].nodes if node.best][1:] == seen.written.pieces
+
+
+def test_the_numbers_shown_are_those_of_the_python_maps(reverser):
+    source = reverser.held_out[1][0]
+    seen = look(reverser, source)
+    maps = reverser.look(source, seen.translation.text)
+    assert [layer.name for layer in seen.attention] == [found.layer for found in maps]
+    for layer, found in zip(seen.attention, maps, strict=True):
+        shown = layer.weights.unpack()
+        torch.testing.assert_close(shown, found.weights.double(), atol=5.1e-5, rtol=0)
+        torch.testing.assert_close(shown.sum(-1), torch.ones(shown.shape[:-1]).double(), atol=1e-3, rtol=0)
+        assert (layer.visible is not None) == (layer.kind == "decoder")
+        if layer.kind == "decoder":
+            hidden = torch.ones(shown.shape[-2:]).triu(1).bool()
+            assert (shown[:, hidden] == 0).all()
+            assert (layer.unmasked.unpack()[:, hidden] > 0).any()
+        words = layer.by_word.unpack()
+        torch.testing.assert_close(words.sum(-1), torch.ones(words.shape[:-1]).double(), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["transformer", "t5", "additive", "dot-two-layers", "none"])
+def test_every_translator_can_be_looked_at(tokenizers, name):
+    translator = translators(tokenizers)[name]
+    seen = look(translator, "a small dog", target="ein Hund")
+    kinds = {layer.kind for layer in seen.attention}
+    assert kinds == {"none": set(), "additive": {"cross"}, "dot-two-layers": {"cross"}}.get(
+        name, {"encoder", "decoder", "cross"}
+    )
+    assert (seen.translation.words is None) == (name == "none" or not seen.translation.text)
+    gates = {gate.name for gate in seen.steps[0].gates}
+    assert gates == {"additive": {"forget", "input", "output"}, "dot-two-layers": {"reset", "update"}}.get(name, set())
+    assert (seen.steps[0].norm is not None) == (name in ("additive", "dot-two-layers", "none"))
+    for step in seen.steps:
+        assert step.looked is None or sum(step.looked) == pytest.approx(1, abs=5e-3)
+        chances = [one.probability for one in step.top]
+        assert chances == sorted(chances, reverse=True)
+    assert type(seen).model_validate_json(seen.model_dump_json()) == seen
+
+
+def test_watching_the_gates_changes_no_state():
+    for cell in ("rnn", "gru", "lstm"):
+        stack = RecurrentStack(cell, 5, 8, 2, 0.0).double()
+        x = torch.randn(2, 6, 5).double()
+        plain, _ = stack(x, stack.zeros(2))
+        with watching_gates(stack) as seen:
+            watched, _ = stack(x, stack.zeros(2))
+        torch.testing.assert_close(watched, plain, atol=1e-12, rtol=0)
+        assert [len(turns) for turns in seen] == [6, 6]
+        torch.testing.assert_close(torch.stack([turn.state for turn in seen[1]], dim=1), plain)
+        assert all(layer.watcher is None for layer in stack)
+        assert isinstance(stack.layers[0], Recurrent)
+
+
+def test_a_forced_token_stays_and_changes_what_follows(reverser):
+    source = reverser.held_out[2][0]
+    seen = look(reverser, source)
+    other = next(one for one in seen.steps[1].top if one.id not in (seen.steps[1].id, 0, 1, 2, 3))
+    forced = look(reverser, source, force=[seen.steps[0].id, other.id])
+    assert forced.written.pieces[:2] == [seen.steps[0].token, other.token]
+    assert forced.forced == 2
+    assert forced.written.pieces != seen.written.pieces
+
+
+def test_who_is_to_blame(reverser):
+    """With one beam the search misses what a wider one finds: forced on it as a reference, that is a search error."""
+    verdicts = set()
+    for source, target in reverser.held_out:
+        best = reverser.translate([source], beam=12)[0]
+        greedy = reverser.translate([source], beam=1)[0]
+        if best.score > greedy.score + 1e-3:
+            seen = look(reverser, source, target=best.text, beam=1)
+            assert seen.reference.verdict == "search error"
+            assert seen.reference.log_prob == pytest.approx(best.log_prob, abs=1e-3)
+            verdicts.add("search error")
+        elif best.text != target and "model error" not in verdicts:
+            assert look(reverser, source, target=target, beam=12).reference.verdict == "model error"
+            verdicts.add("model error")
+        if best.text == target and "same" not in verdicts:
+            assert look(reverser, source, target=target, beam=12).reference.verdict == "same"
+            verdicts.add("same")
+    assert verdicts == {"search error", "model error", "same"}
+
+
+def test_gold_links_judge_every_head_and_the_reversal_is_found(reverser):
+    right = next(s for s, t in reverser.held_out if len(s.split()) > 5 and reverser.translate([s])[0].text == t)
+    count = len(right.split())
+    seen = look(reverser, right, gold=" ".join(f"{i}-{count - 1 - i}" for i in range(count)))
+    for layer in seen.attention:
+        assert (layer.aer is not None) == (layer.kind == "cross")
+    errors = {(i, h): aer for i, layer in enumerate(seen.attention) for h, aer in enumerate(layer.aer or [])}
+    best = seen.gold.best
+    assert best.aer == errors[best.layer, best.head] == min(errors.values())
+    assert best.aer < 0.3  # it learned to reverse, so some head looks there
+
+
+# ── writers and readers ───────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def letters():
+    return learn("characters", ["the cat sat on the mat"], 100, SpecialIds())
+
+
+def test_a_writer_is_looked_at_with_how_it_goes_on(letters):
+    writer = TextWriter(
+        models.build(GptConfig(vocabulary=len(letters), **SIZES, longest=24)), Tokenizers(letters, letters)
+    )
+    seen = look(writer, "the cat")
+    assert seen.kind == "write"
+    assert len(seen.written.pieces) == len(seen.given.pieces) == len(seen.steps) == 7 + 16
+    assert "".join(seen.written.pieces[:7]) == "the cat"
+    assert seen.forced == 7
+    assert {layer.kind for layer in seen.attention} == {"decoder"}
+    after = [step.token for step in seen.steps[7:]]
+    likeliest = [next(one.token for one in step.top if not one.token.startswith("<")) for step in seen.steps[7:]]
+    assert after == likeliest or "</s>" in after
+    forced = look(writer, "the cat", force=[step.id for step in seen.steps[:3]])
+    assert forced.written.pieces[:3] == seen.written.pieces[:3]
+    with pytest.raises(DataError, match="looks back on 24"):
+        look(writer, "the cat sat on the mat the cat")
+
+
+def test_a_recurrent_writer_has_gates_and_no_attention(letters):
+    config = RnnWriterConfig(vocabulary=len(letters), width=16, embedding=16, dropout=0.0)
+    seen = look(TextWriter(models.build(config), Tokenizers(letters, letters)), "the cat")
+    assert seen.attention == []
+    assert {gate.name for gate in seen.steps[0].gates} == {"forget", "input", "output"}
+
+
+def test_a_reader_is_looked_at_with_what_fits_its_masks():
+    special = SpecialIds(mask=4)
+    tokenizer = learn("words", ["the cat sat on the mat"], 100, special)
+    filler = Filler(
+        models.build(BertConfig(vocabulary=len(tokenizer), **SIZES, longest=16)), Tokenizers(tokenizer, tokenizer)
+    )
+    seen = look(filler, "the [MASK] sat")
+    assert seen.source.pieces == ["<s>", "the", "<mask>", "sat", "</s>"]
+    assert {layer.kind for layer in seen.attention} == {"encoder"}
+    assert [mask.place for mask in seen.masks] == [2]
+    found = filler.fill("the [MASK] sat", top=8)[0]
+    assert [one.token for one in seen.masks[0].candidates] == [one.token for one in found]
+    assert look(filler, "the cat").masks == ()
+    with pytest.raises(UsageError, match="for translators"):
+        look(filler, "the cat", target="x")
+
+
+def test_entropy_is_in_bits(reverser):
+    seen = look(reverser, reverser.held_out[0][0])
+    for layer in seen.attention:
+        assert all(0 <= bits <= layer.most_entropy + 1e-2 for bits in layer.entropy)
+        if layer.kind == "cross":
+            assert layer.most_entropy == pytest.approx(math.log2(layer.weights.shape[2]), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "named"),
+    [
+        ({"text": "  "}, UsageError, "no text"),
+        ({"text": " ".join("1" * 200)}, DataError, "trained on up to"),
+        ({"text": "1 2", "gold": "0-9"}, UsageError, "leads out"),
+        ({"text": "1 2", "force": [10**6]}, UsageError, "cannot be forced"),
+        ({"text": "1 2", "force": [2]}, UsageError, "cannot be forced"),
+        ({"text": "1 2", "beam": 0}, UsageError, "beam"),
+    ],
+)
+def test_a_mistake_is_said_in_words(reverser, asked, error, named):
+    with pytest.raises(error, match=named):
+        look(reverser, **asked)
+
+
+def test_look_is_a_public_name(reverser):
+    assert dragoman.look(reverser, "1 2 3").kind == "translate"

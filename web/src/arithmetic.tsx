@@ -1,0 +1,84 @@
+/** Screen 5: attention with real numbers, stage by stage. */
+import { useRef } from "preact/hooks";
+import type { Arithmetic as ArithmeticData, PageData, Stage } from "./data";
+import { Choice, Screen } from "./controls";
+import { Formula, TITLES } from "./formulas";
+import { Matrix } from "./matrix";
+import { arithmeticOf, busy } from "./page";
+import { choose, text } from "./route";
+import { Shuffle } from "./shuffle";
+import { Terms } from "./terms";
+
+const SOURCES = { slides: "the slides", toy: "a small toy", model: "your model" };
+
+export function Arithmetic({ data }: { data: PageData }) {
+  const all = data.arithmetic;
+  const shown = all.find(({ source }) => source === text("numbers")) ?? all[0]!;
+  return (
+    <Screen title="Arithmetic" question="Where does each number come from?">
+      {all.length > 1 && (
+        <Choice
+          legend="Numbers from" name="numbers" value={shown.source} chosen={(value) => choose({ numbers: value })}
+          options={all.map(({ source }) => ({ value: source, label: SOURCES[source] }))}
+        />
+      )}
+      {data.live && data.model && <OwnText words={shown.words} />}
+      <Intro shown={shown} />
+      {shown.stages.map((stage, i) => <StageView key={`${shown.source} ${stage.name}`} stage={stage} number={i + 1} words={shown.words} />)}
+      {shown.shuffle && <Shuffle shuffle={shown.shuffle} words={shown.words} />}
+    </Screen>
+  );
+}
+
+function Intro({ shown }: { shown: ArithmeticData }) {
+  return (
+    <section aria-labelledby="numbers-heading">
+      <h3 id="numbers-heading">{shown.title}</h3>
+      <p>{shown.note}</p>
+      <p class="facts">
+        <span><b>{shown.words.length}</b> words</span>
+        <span><b>{shown.heads}</b> {shown.heads === 1 ? "head" : "heads"}</span>
+        <span>width <b>{shown.width}</b></span>
+        <span>width of a head <b>{shown.head_width}</b></span>
+      </p>
+    </section>
+  );
+}
+
+function OwnText({ words }: { words: string[] }) {
+  const field = useRef<HTMLInputElement>(null);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    await arithmeticOf(field.current!.value.trim());
+    choose({ numbers: "model" });
+  };
+  return (
+    <form class="ask" aria-busy={busy.value} onSubmit={submit}>
+      <label for="arithmetic-text">A text for your model's own arithmetic</label>
+      <div class="row">
+        <input id="arithmetic-text" required dir="auto" ref={field} defaultValue={words.join(" ")} />
+        <button type="submit" class="main" disabled={busy.value}>{busy.value ? "Working…" : "Calculate"}</button>
+      </div>
+    </form>
+  );
+}
+
+function StageView({ stage, number, words }: { stage: Stage; number: number; words: string[] }) {
+  const heading = `stage-${stage.name}`;
+  return (
+    <section class="stage" aria-labelledby={heading}>
+      <h3 id={heading}>{number}. {TITLES[stage.name]}</h3>
+      <Formula stage={stage.name} />
+      <p>{stage.sentence}</p>
+      <div class="equation">
+        {stage.matrices.map((matrix) => (
+          <>
+            {matrix.sign && <span class="sign">{matrix.sign}</span>}
+            <Matrix matrix={matrix} />
+          </>
+        ))}
+      </div>
+      {stage.terms && <Terms terms={stage.terms} words={words} />}
+    </section>
+  );
+}

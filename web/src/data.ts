@@ -1,0 +1,254 @@
+/** What Python hands over. Every number comes from dragoman.seeing; the page draws and computes none of its own. */
+
+/** Numbers to the digits they are printed with: int16 little-endian in base64, row-major; each is its integer / 10^digits.
+ *  -32768 stands for −∞. */
+export interface Packed {
+  shape: number[];
+  digits: number;
+  data: string;
+}
+
+export interface PageData {
+  version: string; // of dragoman
+  live: boolean; // served: text can be typed, tokens forced; else a saved file
+  title: string;
+  model: { name: string; family: string; task: string; parameters: number; shape: string } | null;
+  look: Look | null;
+  arithmetic: Arithmetic[];
+  positions: Positions | null;
+  embeddings: Embeddings | null;
+  training: Training | null;
+  python: string; // the lines that give the same numbers
+}
+
+// ── one text ────────────────────────────────────────────────────────────────────────────
+
+export interface Tokens {
+  pieces: string[]; // as people read them
+  words: number[]; // which word each piece belongs to; <start> and <end> are words of their own
+  names: string[]; // of each word
+}
+
+export interface Look {
+  kind: "translate" | "write" | "fill";
+  text: string;
+  source: Tokens | null; // what the encoder reads; null where there is none (write)
+  given: Tokens | null; // what the decoder reads: <start> and what it wrote; null where there is none (fill)
+  written: Tokens | null; // what it wrote at each step, <end> last; as long as `given`
+  forced: number; // how many of `written` were forced by a person (0: none)
+  translation: Written | null;
+  reference: Reference | null;
+  attention: AttentionLayer[];
+  gold: Gold | null;
+  steps: Step[]; // one for each of `written`
+  beams: Beam[]; // that of the search first, then others to compare with; empty for write and fill
+  masks: Mask[]; // fill: one for each [MASK]
+}
+
+export interface Written {
+  text: string;
+  score: number;
+  log_prob: number;
+  seconds: number;
+  nbest: { text: string; score: number; log_prob: number }[]; // best first, the output itself included
+  words: WordWeights | null; // null: the model has no attention over the source
+}
+
+/** How much each written word looked at each source word: the mean over all heads of all blocks. */
+export interface WordWeights {
+  source: string[];
+  target: string[];
+  weights: Packed; // target × source
+  links: number[][]; // for each target word, the source words to light
+  coverage: Packed; // for each source word, the sum over all target words
+  least: number; // the source word with the least coverage: was it dropped?
+}
+
+export interface Reference {
+  text: string;
+  log_prob: number;
+  score: number;
+  verdict: "search error" | "model error" | "same";
+  sentence: string; // the verdict in words, with both numbers
+  bleu: number;
+  chrf: number;
+}
+
+export interface AttentionLayer {
+  name: string; // of the module, "decoder.blocks.3.source_attention"
+  kind: "encoder" | "decoder" | "cross";
+  number: number; // which block, from 1
+  queries: "source" | "given" | "written"; // whose pieces its rows are
+  keys: "source" | "given";
+  weights: Packed; // heads × queries × keys; a row sums to 1
+  scores: Packed; // before mask and softmax
+  visible: number[] | null; // for each query how many keys it may see, the first ones; null: all
+  unmasked: Packed | null; // the weights as they would be without the mask; null where it hides nothing
+  by_word: Packed; // heads × words × words: keys of a word summed, queries of a word averaged
+  entropy: number[]; // bits, for each head, the mean over its rows
+  most_entropy: number; // bits, if every row looked everywhere alike
+  aer: number[] | null; // alignment error rate of each head, where gold alignments are given
+}
+
+export interface Gold {
+  text: string; // Pharaoh: "0-0 1-2"; "1p2" is possible
+  sure: [number, number][]; // (source word, target word)
+  possible: [number, number][];
+  best: { layer: number; head: number; aer: number }; // layer is an index into `attention`, head counts from 0
+}
+
+export interface Step {
+  id: number; // of the token that was written
+  token: string;
+  log_prob: number;
+  top: { id: number; token: string; probability: number }[]; // likeliest first
+  looked: number[] | null; // over source pieces (or given ones, for write); sums to 1
+  gates: Gate[]; // of the decoder's recurrent layers; else empty
+  norm: number | null; // length of the last hidden state, of a recurrent decoder
+}
+
+export interface Gate {
+  layer: number; // from 1
+  name: string; // forget, input, output; reset, update
+  mean: number;
+  closed: number; // share of units below 0.1
+  open: number; // share of units above 0.9
+}
+
+export interface Beam {
+  width: number;
+  nodes: BeamNode[]; // parents before children; the first is <start>
+}
+
+export interface BeamNode {
+  id: number;
+  parent: number | null;
+  step: number; // 0 is <start>
+  token: string;
+  log_prob: number; // of the whole beginning
+  score: number; // after the length penalty
+  state: "kept" | "finished" | "pruned";
+  reason: string; // why it was pruned, or left; "" where it went on
+  rank: number | null; // of a finished one that is among the n-best, from 1
+  best: boolean; // lies on the way to the output
+}
+
+export interface Mask {
+  place: number; // index into source.pieces
+  candidates: { token: string; probability: number; text: string }[];
+}
+
+// ── the arithmetic ──────────────────────────────────────────────────────────────────────
+
+export interface Arithmetic {
+  source: "slides" | "toy" | "model";
+  title: string;
+  note: string; // what these numbers are
+  words: string[];
+  heads: number;
+  width: number; // of a token's vector
+  head_width: number;
+  stages: Stage[];
+  shuffle: Shuffle | null;
+}
+
+export type StageName =
+  | "input" | "queries" | "keys" | "values" | "scores" | "scaled" | "masked" | "weights"
+  | "context" | "concat" | "output" | "residual" | "norm";
+
+export interface Stage {
+  name: StageName;
+  sentence: string; // what happens here, in words
+  matrices: Matrix[]; // left to right as in the formula
+  terms: Terms | null; // scores: every q·k term by term
+}
+
+export interface Matrix {
+  name: string; // "X", "W_Q", "Q" …
+  sign: string; // what stands before it in the formula: "×", "=", "softmax →"; "" where nothing does
+  shape: number[]; // its true shape
+  rows: string[]; // labels of the rows shown
+  columns: string[]; // labels of the columns shown
+  values: Packed; // rows × columns shown
+}
+
+export interface Terms {
+  products: Packed; // words × words × head_width: q_i · k_j number by number (the first ones, where there are many)
+  queries: Packed; // words × head_width, as many as in `products`
+  keys: Packed;
+  sums: Packed; // words × words: of all terms
+  left_out: number; // terms that are not shown
+}
+
+export interface Shuffle {
+  order: number[]; // the shuffled sentence: word i is words[order[i]]
+  words: string[]; // shuffled
+  without: { before: Packed; after: Packed; difference: number }; // attention weights without positions
+  with: { before: Packed; after: Packed; difference: number }; // … and with them; difference after undoing the shuffle
+  sentence: string;
+}
+
+// ── positions and embeddings ────────────────────────────────────────────────────────────
+
+export interface Positions {
+  kind: string; // of the model: sinusoidal, learned, relative, none
+  sentence: string;
+  width: number;
+  table: Packed; // positions × numbers: sinusoidal, the first of both
+  learned: Packed | null; // what the model learned instead, as many
+  longest: number | null; // positions there are, where they are learned
+  waves: { dimension: number; wavelength: number; values: Packed }[];
+  closeness: { distances: number[]; sinusoidal: Packed; learned: Packed | null }; // PE(p)·PE(p+k) over |PE|², mean over p
+  bias: { distances: number[]; heads: Packed } | null; // T5's relative bias: heads × distances
+}
+
+export interface Embeddings {
+  sentence: string;
+  tokens: string[];
+  points: Packed; // tokens × 2, the first principal components
+  shares: number[]; // of the variance, for both
+  in_text: boolean[]; // whether the token stands in the text looked at
+  neighbours: { token: string; cosine: Neighbour[]; dot: Neighbour[] }[]; // of the text's tokens
+}
+
+export interface Neighbour {
+  token: string;
+  value: number;
+}
+
+// ── the training ────────────────────────────────────────────────────────────────────────
+
+export interface Training {
+  counted: string; // "tokens", "texts" or "images": what the loss is a mean over
+  finished: boolean;
+  steps: number; // planned
+  reports: { step: number[]; minutes: number[]; loss: number[]; rate: number[]; speed: number[]; gradient: number[] };
+  validations: { step: number[]; loss: number[]; scores: Record<string, number[]> };
+  flips: Flip[]; // the dev sentences at each validation, oldest first
+}
+
+export interface Flip {
+  step: number;
+  sentences: { source: string; reference: string; output: string; attention: FlipAttention | null }[];
+}
+
+export interface FlipAttention {
+  queries: string[];
+  keys: string[];
+  weights: Packed; // mean over all heads of all blocks; only where the checkpoint is still there
+}
+
+// ── the live page ───────────────────────────────────────────────────────────────────────
+//  GET  /api/page                                          -> PageData
+//  POST /api/look        LookRequest                       -> Look
+//  POST /api/arithmetic  { text: string }                  -> Arithmetic (of the model)
+//  GET  /api/training                                      -> Training, asked again while it is not finished
+//  A mistake is { error: string } with a status of 400 and more.
+
+export interface LookRequest {
+  text: string;
+  target?: string; // a reference
+  force?: number[]; // ids that the output must begin with
+  gold?: string;
+  beam?: number;
+}

@@ -1,0 +1,38 @@
+/** The dev sentences at every validation: leaf through them and watch the output change. */
+import type { Flip, FlipAttention } from "./data";
+import { Scrubber } from "./controls";
+import { Grid } from "./grid";
+import { plane, printedPercent } from "./packed";
+import { choose, whole } from "./route";
+
+export function FlipBook({ flips }: { flips: Flip[] }) {
+  const most = flips.length - 1;
+  const at = whole("flip", most, 0, most);
+  const flip = flips[at]!;
+  return (
+    <section aria-labelledby="flips-heading">
+      <h3 id="flips-heading">The dev sentences through the training</h3>
+      <Scrubber
+        id="flip" label={`Validation ${at + 1} of ${flips.length}, at step ${flip.step}`} value={at} most={most}
+        said={`validation ${at + 1}, step ${flip.step}`} moved={(next) => choose({ flip: next })}
+      />
+      {flip.sentences.map((sentence, i) => (
+        <article class="flip" aria-label={`Sentence ${i + 1}`}>
+          <dl>
+            <dt>source</dt><dd dir="auto">{sentence.source}</dd>
+            <dt>reference</dt><dd dir="auto">{sentence.reference}</dd>
+            <dt>output at step {flip.step}</dt><dd dir="auto" class="output">{sentence.output || "(nothing)"}</dd>
+          </dl>
+          {sentence.attention && <Picture attention={sentence.attention} number={i + 1} step={flip.step} />}
+        </article>
+      ))}
+    </section>
+  );
+}
+
+function Picture({ attention: { queries, keys, weights }, number, step }: { attention: FlipAttention; number: number; step: number }) {
+  const cells = plane(weights);
+  const say = (row: number, column: number) =>
+    `“${queries[row]}” (query ${row + 1}) gives ${printedPercent(cells, row * cells.columns + column)} of its attention to “${keys[column]}” (key ${column + 1}).`;
+  return <Grid label={`Attention of sentence ${number} at step ${step}`} corner="query ↓ key →" plane={cells} rows={queries} columns={keys} fromZero say={say} />;
+}

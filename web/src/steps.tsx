@@ -1,0 +1,138 @@
+/** Screen 3: the output token by token: what it could have written, where it looked, what its gates did. */
+import type { Gate, Look, PageData, Step } from "./data";
+import { Bar, Screen, Scrubber } from "./controls";
+import { painted } from "./colours";
+import { fixed, percent } from "./figures";
+import { busy, force } from "./page";
+import { choose, whole } from "./route";
+import { Scroll } from "./scroll";
+import { Token, Tokens } from "./token";
+
+export function Steps({ data }: { data: PageData }) {
+  const look = data.look!;
+  const most = look.steps.length - 1;
+  const at = whole("step", 0, 0, most);
+  const step = look.steps[at]!;
+  const pieces = look.written?.pieces ?? look.steps.map(({ token }) => token);
+  const moved = (next: number) => choose({ step: next });
+  return (
+    <Screen title="Steps" question="How sure was it of each token, and what else could it have written?">
+      <Scrubber
+        id="step" label={`Step ${at} of ${most}: ${at === 1 ? "1 token" : `${at} tokens`} written before it`} value={at} most={most} moved={moved}
+        said={`step ${at}: after “${pieces.slice(0, at).join(" ")}” it writes “${pieces[at]}”`}
+      />
+      <Line look={look} pieces={pieces} at={at} />
+      <div class="columns">
+        <Top look={look} at={at} live={data.live} />
+        <div>
+          {step.looked && <Looked look={look} step={step} />}
+          {(step.gates.length > 0 || step.norm !== null) && <Gates step={step} />}
+        </div>
+      </div>
+    </Screen>
+  );
+}
+
+function Line({ look, pieces, at }: { look: Look; pieces: string[]; at: number }) {
+  const mark = (from: number, to: number) => pieces.slice(from, to).map((piece, i) => (
+    <span class={from + i < look.forced ? "piece forced" : "piece"}><Token text={piece} /></span>
+  ));
+  return (
+    <>
+      <p class="text line" dir="auto">
+        <span id="prefix">{mark(0, at)}</span>
+        <strong id="now" class="now">{mark(at, at + 1)}</strong>
+        <span id="later" class="later">{mark(at + 1, pieces.length)}</span>
+      </p>
+      {look.forced > 0 && (
+        <p class="note">
+          Underlined twice: {look.forced === 1 ? "the first token, which was" : `the first ${look.forced} tokens, which were`} forced.{" "}
+          <button type="button" disabled={busy.value} onClick={() => void force([])}>Undo forcing</button>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
+  const step = look.steps[at]!;
+  const wasForced = at < look.forced;
+  const before = look.steps.slice(0, at).map(({ id }) => id);
+  return (
+    <section aria-labelledby="top-heading">
+      <h3 id="top-heading">The likeliest next tokens</h3>
+      <p>
+        It wrote <Tokens pieces={[step.token]} /> with log p <b id="step-log-prob">{fixed(step.log_prob)}</b>
+        {wasForced && ", because it was forced"}.
+      </p>
+      <table class="bars" id="top">
+        <caption class="unseen">The likeliest tokens at step {at}</caption>
+        <thead class="unseen"><tr><th scope="col">token</th><th scope="col">bar</th><th scope="col">probability</th><th scope="col">what became of it</th></tr></thead>
+        <tbody>
+          {step.top.map((one) => (
+            <tr class={one.id === step.id ? "chosen" : ""}>
+              <th scope="row"><Token text={one.token} /></th>
+              <td class="wide"><Bar share={one.probability} /></td>
+              <td>{percent(one.probability)}</td>
+              <td class="left">{one.id === step.id ? <span class="tag">{wasForced ? "forced" : "written"}</span> : live && <Force token={one.token} ids={[...before, one.id]} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Force({ token, ids }: { token: string; ids: number[] }) {
+  return (
+    <button type="button" class="quiet" aria-label={`force “${token}”`} disabled={busy.value} onClick={() => void force(ids)}>
+      force
+    </button>
+  );
+}
+
+function Looked({ look, step }: { look: Look; step: Step }) {
+  const pieces = (look.source ?? look.given)?.pieces ?? [];
+  const most = Math.max(...step.looked!, 1e-9);
+  return (
+    <section aria-labelledby="looked-heading">
+      <h3 id="looked-heading">Where it looked</h3>
+      <ul class="strip" id="looked">
+        {step.looked!.map((share, i) => (
+          <li style={painted(share / most)}><Token text={pieces[i] ?? String(i + 1)} /><small>{fixed(share)}</small></li>
+        ))}
+      </ul>
+      <p class="note">Shares of this step's attention; together they are 1.</p>
+    </section>
+  );
+}
+
+function Gates({ step }: { step: Step }) {
+  return (
+    <section aria-labelledby="gates-heading">
+      <h3 id="gates-heading">Gates</h3>
+      {step.norm !== null && <p>Length of the hidden state: <b id="norm">{fixed(step.norm)}</b></p>}
+      {step.gates.length > 0 && (
+        <Scroll label="Gates">
+          <table class="bars" id="gates">
+            <thead><tr><th scope="col">gate</th><th scope="col" colSpan={2}>mean</th><th scope="col">closed</th><th scope="col">open</th></tr></thead>
+            <tbody>{step.gates.map((gate) => <GateRow gate={gate} />)}</tbody>
+          </table>
+        </Scroll>
+      )}
+      {step.gates.length > 0 && <p class="note">Closed: share of units below 0.1. Open: above 0.9.</p>}
+    </section>
+  );
+}
+
+function GateRow({ gate }: { gate: Gate }) {
+  return (
+    <tr>
+      <th scope="row">{gate.name} <span class="note">layer {gate.layer}</span></th>
+      <td class="wide"><Bar share={gate.mean} /></td>
+      <td>{fixed(gate.mean)}</td>
+      <td>{percent(gate.closed, 1)}</td>
+      <td>{percent(gate.open, 1)}</td>
+    </tr>
+  );
+}
