@@ -1,11 +1,11 @@
-# make demo | test | check | bench | quality | install. Everything happens in .venv, which is made when it is missing.
+# make demo | test | check | bench | quality | web | install. Everything happens in .venv, made when it is missing.
 
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONPATH :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test check format bench quality clean
+.PHONY: install browser demo test check format web web-check bench quality clean
 
 install: .venv/ready
 
@@ -21,10 +21,15 @@ install: .venv/ready
 demo: install
 	$(BIN)/dragoman demo
 
-test: install
+test: install browser
 	$(BIN)/python -m pytest -n 2
 
-check: install
+# the tests of the page drive a real browser: Debian's, where there is none
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; }
+
+check: install web-check
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
@@ -33,6 +38,15 @@ check: install
 format: install
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
+
+# the page's source to its built files, which are committed: users need no node
+web:
+	cd web && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
+
+# the built files are those of the source
+web-check:
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory web && git diff --exit-code --stat -- src/dragoman/seeing/web; \
+	else echo 'npm is missing: whether the page is built from web/ was not checked'; fi
 
 bench: install
 	for file in benchmarks/speed_*.py; do $(BIN)/python $$file || exit 1; done

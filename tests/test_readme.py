@@ -23,30 +23,28 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+@pytest.fixture
+def folder(tmp_path):
     """An empty folder, and a `dragoman` on the path that is this source tree."""
-    place = tmp_path_factory.mktemp("readme")
-    command = place / "bin" / "dragoman"
+    command = tmp_path / "bin" / "dragoman"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dragoman "$@"\n')
     command.chmod(0o755)
-    return place
+    return tmp_path
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)), ids=lambda number: BLOCKS[number][1].split("\n")[0][:40])
-def test_an_example_works_as_pasted(folder, number):
-    language, text = BLOCKS[number]
-    program = ["sh", "-euc", text] if language == "sh" else [sys.executable, "-c", text]
+def test_the_examples_work_as_pasted_one_after_another(folder):
     environment = {
         **os.environ,
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    found = subprocess.run(program, cwd=folder, capture_output=True, text=True, env=environment, check=False)
-    assert found.returncode == 0, found.stderr
-    assert "Traceback" not in found.stderr
-    assert found.stdout or "dragoman train" in text
+    for language, text in BLOCKS:
+        program = ["sh", "-euc", text] if language == "sh" else [sys.executable, "-c", text]
+        found = subprocess.run(program, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+        assert found.returncode == 0, f"{text}\n{found.stderr}"
+        assert "Traceback" not in found.stderr
+        assert found.stdout or "dragoman train" in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -37,7 +37,8 @@ def refuse_unknown_family(family: str, task: str = "") -> None:
             f"choose --family {' or '.join(FAMILIES[task])}, or another --task",
         )
     known = FAMILIES[task] if task else dict.fromkeys(name for names in FAMILIES.values() for name in names)
-    hint = f"it is a cell: --family rnn --set model.cell={family}" if family in CELLS else nearest(family, list(known))
+    cell = f"it is a cell: --family rnn --set model.cell={family}, or rnn+{family} to compare"
+    hint = cell if family in CELLS else nearest(family, list(known))
     raise UsageError("E-SET-02", f"there is no family {family!r}; {hint}")
 
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 import dragoman
 from dragoman import models
@@ -122,7 +123,7 @@ def test_step_k_shows_the_prefix_of_k_tokens(visit, reversed_page):
         go(page, "steps")
         for k, step in enumerate(look.steps):
             go(page, "steps", f"?step={k}")
-            page.wait_for_function("k => document.querySelector('#step').value == k", arg=str(k))
+            expect(page.locator("#step")).to_have_value(str(k))
             assert [one.inner_text() for one in page.query_selector_all("#prefix .piece")] == look.written.pieces[:k]
             assert page.inner_text("#step-log-prob") == f"{step.log_prob:.3f}"
             first = page.inner_text("#top tbody tr:first-child")
@@ -154,7 +155,7 @@ def test_pointing_at_a_word_lights_its_sources(visit, reversed_page):
 
 def test_the_verdict_on_the_reference_is_shown(visit, reversed_page):
     with visit(reversed_page.address) as page:
-        assert reversed_page.look.reference.sentence.split(" (")[0] in page.inner_text("#verdict")
+        assert reversed_page.look.reference.sentence in page.inner_text("main")
 
 
 # ── by keyboard alone ─────────────────────────────────────────────────────────────────────
@@ -182,7 +183,7 @@ def test_a_journey_through_five_screens_needs_no_mouse(visit, reversed_page):
         tab_to(page, "#step")
         page.keyboard.press("Home")
         page.keyboard.press("ArrowRight")
-        page.wait_for_function("document.querySelectorAll('#prefix .piece').length === 1")
+        expect(page.locator("#prefix .piece")).to_have_count(1)
         open_by_key(page, "beam")
         tab_to(page, "[role=treeitem]")
         page.keyboard.press("ArrowRight")
@@ -208,6 +209,7 @@ def tab_to(page, selector):
 def open_by_key(page, screen):
     """Back to the list of screens, along it, and in."""
     go_back_to(page, "nav[aria-label=Screens] a")
+    page.keyboard.press("Home")
     for _ in range(8):
         if page.evaluate("document.activeElement.getAttribute('href')").partition("?")[0] == f"#{screen}":
             break

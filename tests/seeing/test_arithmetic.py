@@ -23,21 +23,11 @@ from dragoman.models.t5 import T5Config
 from dragoman.models.transformer import TransformerConfig
 from dragoman.modules.attention import merge_heads, watching
 from dragoman.modules.positions import sinusoids
-from dragoman.seeing.arithmetic import (
-    CAT,
-    SHOWN,
-    SLIDE_PLACES,
-    SLIDE_SUMS,
-    SLIDE_VECTORS,
-    SLIDE_WEIGHTS,
-    Arithmetic,
-    enter,
-    model_arithmetic,
-    reading_of,
-    slides_arithmetic,
-    toy_arithmetic,
-    work_through,
-)
+from dragoman.seeing.arithmetic import CAT, Arithmetic, model_arithmetic, slides_arithmetic, toy_arithmetic
+from dragoman.seeing.arithmetic.block import work_through
+from dragoman.seeing.arithmetic.matrices import SHOWN
+from dragoman.seeing.arithmetic.own import enter, reading_of
+from dragoman.seeing.arithmetic.slides import SLIDE_PLACES, SLIDE_SUMS, SLIDE_VECTORS, SLIDE_WEIGHTS
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
 

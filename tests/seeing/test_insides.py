@@ -116,7 +116,7 @@ def test_the_page_is_whole_and_escaped(here, tmp_path, capsys):
     for name in ("vit", "cnn"):
         out = tmp_path / f"{name}.html"
         assert main(["look", str(here / name), str(here / "a<i>b&c.png"), "--out", str(out), "--threads", "1"]) == 0
-        assert capsys.readouterr().out.strip() == str(out)
+        assert capsys.readouterr().out.endswith(f"{out}\n")
         text = out.read_text()
         assert "<i>b" not in text
         assert "<b>cat" not in text
@@ -140,24 +140,31 @@ def test_the_picture_is_drawn(here, tmp_path):
             assert len(np.unique(np.asarray(image.convert("L")))) > 50
 
 
-def test_numbers_alone_are_printed(here, capsys):
+def test_every_number_can_be_had(here, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, told in (("vit", "head 1"), ("cnn", "stage 2, layer 2")):
+        assert main(["look", str(here / name), str(here / "a<i>b&c.png"), "--out", f"{name}.json"]) == 0
+        assert told in capsys.readouterr().out
+    vit, cnn = (json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8")) for name in ("vit", "cnn"))
+    for block in vit["attention"]:
+        whole = torch.tensor(block["weights"]).sum(dim=(1, 2)) + torch.tensor(block["itself"])
+        torch.testing.assert_close(whole, torch.ones_like(whole))
+    assert len(cnn["maps"]) == 4
+
+
+def test_without_a_name_the_page_goes_here(here, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     assert main(["look", str(here / "vit"), str(here / "a<i>b&c.png")]) == 0
-    told = capsys.readouterr().out
-    assert told.count("head 1") == 3
-    assert main(["look", str(here / "cnn"), str(here / "a<i>b&c.png")]) == 0
-    assert "stage 2, layer 2" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith("look.html\n")
+    assert (tmp_path / "look.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_mistakes(here, tmp_path, capsys, monkeypatch):
+def test_mistakes(here, capsys, monkeypatch):
     image = str(here / "many.npz")
-    (tmp_path / "text").mkdir()
-    settings = {"format": 1, "model": {"task": "translate", "family": "transformer"}}
-    (tmp_path / "text" / "config.json").write_text(json.dumps(settings))
     cases = [
-        (["look", str(tmp_path / "text"), image], 2, "is a transformer, which reads text", "E-IMG-15"),
-        (["look", str(here / "mlp"), image], 2, "neither feature maps nor attention", "E-IMG-15"),
+        (["look", str(here / "mlp"), image], 3, "neither attention between words nor feature maps", "E-LOOK-02"),
         (["look", str(here / "vit"), image, "--number", "4"], 2, "holds 3 images", "E-IMG-15"),
-        (["look", str(here / "vit"), image, "--out", "x.gif"], 2, "neither .png nor .html", "E-IMG-15"),
+        (["look", str(here / "vit"), image, "--out", "x.gif"], 2, "none of .html, .json", "E-LOOK-07"),
         (["look", str(here / "vit"), "nothing.png"], 3, "does not exist", "E-DATA-04"),
         (["look", str(here / "nothing"), image], 3, "there is no model at", "E-RUN-04"),
     ]  # fmt: skip
