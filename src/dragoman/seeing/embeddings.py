@@ -101,7 +101,7 @@ def project(vectors: Float[Tensor, "N D"]) -> tuple[Float[Tensor, "N 2"], list[f
     directions = torch.where(largest < 0, -directions, directions)
     squares = F.pad(sizes.square(), (0, 2))
     shares = squares[:2] / squares.sum().clamp(min=torch.finfo(torch.float64).tiny)
-    return (vectors - vectors.mean(dim=0)) @ directions.T, shares.tolist()
+    return (vectors - vectors.mean(dim=0)) @ directions.T, [round(share, 3) for share in shares.tolist()]
 
 
 def neighbours(

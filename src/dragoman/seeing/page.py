@@ -55,7 +55,7 @@ def page_data(path: Path, learned: Learned | None, seen: Look | None, *, live: b
     return PageData(
         version=dragoman.__version__,
         live=live,
-        title=seen.text if seen else path.name,
+        title=seen.text if seen else name_of(path.resolve()),
         model=None if learned is None else card_of(path, learned),
         look=seen,
         arithmetic=[slides_arithmetic(), toy_arithmetic(), *([own] if own else [])],
@@ -84,12 +84,17 @@ def card_of(path: Path, learned: Any) -> ModelCard:
     model = learned.model
     task, family = models.task_and_family_of(model.config)
     return ModelCard(
-        name=path.resolve().name,
+        name=name_of(path.resolve()),
         family=family,
         task=task,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         shape=model.config.shape(),
     )
+
+
+def name_of(path: Path) -> str:
+    """The folder's; with that around it where it says little."""
+    return f"{path.parent.name}/{path.name}" if path.name in ("run", "model") else path.name
 
 
 # ── one file ──────────────────────────────────────────────────────────────────────────────

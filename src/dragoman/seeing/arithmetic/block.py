@@ -125,7 +125,7 @@ def weights_of(linear: nn.Module, letter: str, heads: int) -> list[Matrix]:
     weight = linear.weight.T.unflatten(1, (heads, -1))[:, 0]
     found = [matrix("×", f"W_{letter}", weight, numbered(len(weight)))]
     if linear.bias is not None:
-        found.append(matrix("+", f"b_{letter}", linear.bias.unflatten(0, (heads, -1))[:1], [""]))
+        found.append(matrix("+", f"b_{letter}", linear.bias.unflatten(0, (heads, -1))[:1], ["b"]))
     return found
 
 
@@ -258,8 +258,8 @@ def norm_stage(case: Case, letter: str, given: Float[Tensor, "1 T D"], normed: F
         matrix("", letter, given[0], case.words),
         *([matrix("−", "μ", mean[0], case.words, ["μ"])] if centred else []),
         matrix("÷", "σ", deviation[0], case.words, ["σ"]),
-        matrix("×", "γ", norm.weight[None], [""]),
-        *([] if shift is None else [matrix("+", "β", shift[None], [""])]),
+        matrix("×", "γ", norm.weight[None], ["γ"]),
+        *([] if shift is None else [matrix("+", "β", shift[None], ["β"])]),
         matrix("=", "N", normed[0], case.words),
     )
 
