@@ -7,6 +7,7 @@ import torch
 
 from dragoman import models
 from dragoman.decoding.beam import SearchConfig, beam_search
+from dragoman.decoding.watch import watching_turns
 from dragoman.models import FAMILIES
 from dragoman.models.marian import MarianConfig
 from dragoman.models.rnn import RnnConfig
@@ -211,6 +212,14 @@ def test_two_half_batches_give_the_gradient_of_one(exact):
     torch.testing.assert_close(gradients[0], gradients[1], atol=1e-10, rtol=0)
 
 
+def test_watching_changes_nothing(exact):
+    """Watched, every part takes its written-out path: attention without the fused kernel, cells step by step."""
+    plain = exact.decode(BATCH.target_in, begin(exact)).logits
+    with watching(exact), watching_turns(exact):
+        watched = exact.decode(BATCH.target_in, begin(exact)).logits
+    torch.testing.assert_close(watched, plain, atol=1e-10, rtol=0)
+
+
 def test_attention_maps_have_the_names_of_the_modules(model):
     with watching(model) as maps:
         model.decode(BATCH.target_in, begin(model))
@@ -224,8 +233,8 @@ def test_attention_maps_have_the_names_of_the_modules(model):
     expected = {f"encoder.blocks.{i}.self_attention" for i in range(layers)}
     expected |= {f"decoder.blocks.{i}.{kind}_attention" for i in range(written) for kind in ("self", "source")}
     assert set(maps) == expected
-    for weights in maps.values():
-        torch.testing.assert_close(weights[0].sum(-1), torch.ones(weights[0].shape[:-1]))
+    for [looked] in maps.values():
+        torch.testing.assert_close(looked.weights.sum(-1), torch.ones(looked.weights.shape[:-1]))
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["copy", "reverse"])

@@ -79,12 +79,13 @@ def embeddings_of(table: Float[Tensor, "V D"], tokenizer: Tokenizer, text: str) 
     ids = tokenizer.encode([clean(text.replace(MASK, " "))])[0]
     said = [token for token in dict.fromkeys(ids) if token not in silent]
     chosen = list(dict.fromkeys([*said, *known]))[: max(SHOWN, len(said))]
-    points, shares = project(table[chosen].double())
+    points, exact = project(table[chosen].double())
+    shares = [round(share, 3) for share in exact]  # as they are printed
     return Embeddings(
         sentence=sentence(len(chosen), table.shape[1], shares),
         tokens=tokenizer.pieces(chosen),
         points=pack(points),
-        shares=[round(share, 4) for share in shares],
+        shares=shares,
         in_text=[place < len(said) for place in range(len(chosen))],
         neighbours=neighbours(table, tokenizer, said[:MOST], torch.tensor(known)),
     )
@@ -101,7 +102,7 @@ def project(vectors: Float[Tensor, "N D"]) -> tuple[Float[Tensor, "N 2"], list[f
     directions = torch.where(largest < 0, -directions, directions)
     squares = F.pad(sizes.square(), (0, 2))
     shares = squares[:2] / squares.sum().clamp(min=torch.finfo(torch.float64).tiny)
-    return (vectors - vectors.mean(dim=0)) @ directions.T, [round(share, 3) for share in shares.tolist()]
+    return (vectors - vectors.mean(dim=0)) @ directions.T, shares.tolist()
 
 
 def neighbours(
