@@ -197,18 +197,18 @@ def test_a_journey_through_five_screens_needs_no_mouse(visit, reversed_page):
         assert "=" in page.inner_text("#expansion")
 
 
-def tab_to(page, selector):
-    """Press Tab, as often as it takes, until the focus is there."""
+def tab_to(page, selector, key="Tab"):
+    """Press it, as often as it takes, until the focus is there."""
     for _ in range(200):
-        page.keyboard.press("Tab")
+        page.keyboard.press(key)
         if page.evaluate("selector => document.activeElement.matches(selector)", selector):
             return
-    raise AssertionError(f"the keyboard does not reach {selector}")
+    raise AssertionError(f"{key} does not reach {selector}")
 
 
 def open_by_key(page, screen):
     """Back to the list of screens, along it, and in."""
-    go_back_to(page, "nav[aria-label=Screens] a")
+    tab_to(page, "nav[aria-label=Screens] a", "Shift+Tab")
     page.keyboard.press("Home")
     for _ in range(8):
         if page.evaluate("document.activeElement.getAttribute('href')").partition("?")[0] == f"#{screen}":
@@ -216,14 +216,6 @@ def open_by_key(page, screen):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     page.wait_for_selector(f"nav[aria-label=Screens] a[href^='#{screen}'][aria-current=page]")
-
-
-def go_back_to(page, selector):
-    for _ in range(200):
-        page.keyboard.press("Shift+Tab")
-        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            return
-    raise AssertionError(f"the keyboard does not get back to {selector}")
 
 
 # ── hostile text ──────────────────────────────────────────────────────────────────────────
