@@ -47,12 +47,28 @@ def test_every_node_is_less_likely_than_its_parent_and_one_step_later(reverser):
 
 def test_as_many_are_kept_at_each_step_as_there_are_beams_and_what_is_cut_is_worse(reverser):
     _, nodes, outputs = searched(reverser, reverser.held_out[0][0], 4)
-    parents = {node.parent for node in nodes}
-    for step in range(2, max(node.step for node in nodes) + 1):
-        alive = [n for place, n in enumerate(nodes) if n.step == step and (place in parents or "over" in n.reason)]
-        cut = [node for node in nodes if node.step == step and node.state == "pruned" and "below" in node.reason]
-        assert len(alive) <= 4
-        assert all(node.log_prob <= min(one.log_prob for one in alive) + 1e-6 for node in cut)
-    assert all(node.reason for node in nodes if node.state == "pruned")
-    assert all(node.reason for node in nodes if node.state == "finished" and node.rank is None)
+    last = max(node.step for node in nodes)
+    for step in range(2, last + 1):
+        kept = [node for node in nodes if node.step == step and node.state == "kept"]
+        cut = [node for node in nodes if node.step == step and node.state == "pruned"]
+        assert len(kept) == 4
+        assert all(node.log_prob <= min(one.log_prob for one in kept) + 1e-6 for node in cut)
     assert len([node for node in nodes if node.rank]) == len(outputs)
+
+
+def test_whatever_did_not_go_on_says_why(reverser):
+    """The search is over for those alive at its last step only; one left before that had no continuation kept."""
+    left_before = 0
+    for source, _ in reverser.held_out[:12]:
+        _, nodes, _ = searched(reverser, source, 4)
+        last = max(node.step for node in nodes if node.state == "kept")
+        parents = {node.parent for node in nodes if node.state != "pruned"}
+        for place, node in enumerate(nodes):
+            if node.state == "pruned" or (node.state == "finished" and node.rank is None):
+                assert "below" in node.reason
+            elif node.state == "kept" and place not in parents:
+                assert ("over" in node.reason or "no room" in node.reason) == (node.step == last)
+                left_before += "continuations" in node.reason
+            elif node.state == "kept":
+                assert node.reason == ""
+    assert left_before > 0

@@ -14,9 +14,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from dragoman import models
 from dragoman.cli import main
 from dragoman.errors import MachineError
+from dragoman.models.rnn import RnnConfig
+from dragoman.runs.model import save_model, weights_of
 from dragoman.seeing.live import Subject, serve
+from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
 
 REFUSED = ["status of 400"]  # the browser's own word about an answer that says what was wrong
 
@@ -84,6 +88,17 @@ def test_the_page_saves_itself(visit, live, tmp_path):
         assert page.query_selector("#ask-text") is None  # a saved page has no model behind it
 
 
+def test_what_is_saved_is_what_was_looked_at_last(model_folder):
+    with serve(Subject(model_folder, "1 2 3"), 0) as address:
+        assert ask(address, "POST", "/api/look", json.dumps({"text": "4 5", "target": "5 4", "beam": 3}))[0] == 200
+        saved = ask(address, "GET", "/save")[1]
+        again = json.loads(ask(address, "GET", "/api/page")[1])
+    assert '"text":"4 5"' in saved
+    assert again["look"]["beams"][0]["width"] == 3
+    assert again["title"] == "4 5"
+    assert "target='5 4', beam=3" in again["python"]
+
+
 def test_a_run_is_followed_with_its_sentences(visit, run_folder):
     with serve(Subject(run_folder), 0) as address, visit(f"{address}#training") as page:
         assert "24" in page.inner_text("#progress")
@@ -101,6 +116,7 @@ def test_a_run_is_followed_with_its_sentences(visit, run_folder):
         ("POST", "/api/look", '{"text": "1"}', {"Origin": "http://evil.example"}, 403, "answers only under"),
         ("POST", "/api/look", '{"text": "1"}', {"Content-Type": "text/plain"}, 400, "is JSON"),
         ("POST", "/api/look", "{", {}, 400, "no JSON"),
+        ("POST", "/api/look", "{}", {"Content-Length": "abc"}, 400, "is JSON"),
         ("POST", "/api/look", "[1]", {}, 400, "JSON object"),
         ("POST", "/api/look", '{"txt": "1"}', {}, 400, "look.text is missing"),
         ("POST", "/api/look", '{"text": "1", "beam": 99}', {}, 400, "look.beam"),
@@ -171,8 +187,14 @@ def test_training_with_a_page_tells_where_it_is_and_ends_as_without(run_folder, 
             [*command, "--out", str(tmp_path / name), *more], stderr=subprocess.PIPE, text=True, check=True
         )
         weights.append((tmp_path / name / "model" / "weights.safetensors").read_bytes())
-    assert re.search(r"the page of this run: http://127\.0\.0\.1:\d+/", done.stderr)
+    told = r"the page of this run: http://127\.0\.0\.1:\d+/"
+    assert re.search(told, done.stderr)
     assert weights[0] == weights[1]
+    longer = [word if word != "6" else "8" for word in command]
+    done = subprocess.run(
+        [*longer, "--out", str(tmp_path / "page"), "--page"], stderr=subprocess.PIPE, text=True, check=True
+    )
+    assert re.search(told, done.stderr)  # a run that goes on has one, too
 
 
 @pytest.mark.parametrize("ending", ["html", "json", "svg", "png"])
@@ -196,6 +218,7 @@ def test_look_writes_what_the_name_says(model_folder, tmp_path, capsys, ending):
         (["look", "MODEL", "1 2", "--gold", "a-b"], 2, "'a-b' is no link"),
         (["look", "MODEL", ""], 2, "no text"),
         (["look", "nowhere", "1 2"], 3, "there is no model at nowhere"),
+        (["look", "MODEL", "1 2", "--beam", "100000"], 2, "1,000"),
         (["page", "nowhere"], 3, "no model"),
         (["page", "MODEL", "--port", "70000"], 4, "port 70000 cannot be used"),
     ],
@@ -206,6 +229,17 @@ def test_mistakes_of_the_commands(model_folder, tmp_path, monkeypatch, capsys, a
     said = capsys.readouterr().err
     assert named in said
     assert said.count("\n") == 1
+
+
+def test_what_has_no_attention_is_not_drawn(tmp_path, capsys):
+    config = RnnConfig(source_vocabulary=9, target_vocabulary=9, width=8, embedding=8)
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("a b c d e", "a b c d e")])
+    model = models.build(config)
+    about = {"longest": 20, "search": {}, "languages": ["", ""]}
+    save_model(tmp_path / "rnn", config, weights_of(model), tokenizers, about)
+    assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.svg")]) == 3
+    assert "no attention to draw" in capsys.readouterr().err
+    assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.html")]) == 0
 
 
 def test_a_page_of_a_model_that_is_being_replaced_shows_the_new_one(model_folder, tmp_path):

@@ -269,3 +269,10 @@ def test_a_log_drops_what_came_after_the_checkpoint(tmp_path):
     again = Log(tmp_path / "log.jsonl", after_step=2)
     again.write({"step": 3})
     assert [line["step"] for line in again.lines()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("manifest", ["{", "[]", "{}", "1", "null", ""])
+def test_a_manifest_that_lists_nothing_vouches_for_nothing(tmp_path, manifest):
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(DataError, match="no manifest that can be read"):
+        check_folder(tmp_path)

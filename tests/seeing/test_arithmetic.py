@@ -217,7 +217,7 @@ def test_signs_make_a_formula_of_the_matrices(found):
     assert formulas["masked"] == "S′ + mask = S″"
     assert formulas["concat"] == "head 1 | head 2 = concat"
     assert re.fullmatch(r"[XN] × W_Q( \+ b_Q)? = Q", formulas["queries"])
-    assert re.fullmatch(r"[XR]( − μ)? ÷ σ × γ( \+ β)? = N", formulas["norm"])
+    assert re.fullmatch(r"(\( [XR] − μ \)|[XR]) ÷ σ × γ( \+ β)? = N", formulas["norm"])
     assert re.fullmatch(r"S (÷ √\d )?(\+ B )?= S′", formulas["scaled"])
     assert re.fullmatch(r"E(·√D)?( \+ P)?( \+ G norm → X| = X)", formulas["input"])
 

@@ -137,6 +137,39 @@ def test_who_is_to_blame(reverser):
     assert verdicts == {"search error", "model error", "same"}
 
 
+def test_the_end_may_be_forced_and_ends_it(reverser):
+    seen = look(reverser, "1 2 3", force=[reverser.tokenizers.target.encode(["3"])[0][0], 2])
+    assert seen.written.pieces == ["3", "</s>"]
+    assert [node.token for node in seen.beams[0].nodes if node.rank == 1] == ["</s>"]
+
+
+def test_what_was_forced_is_nobodys_fault(reverser):
+    """The reference is held against what the search finds by itself."""
+    source = next(s for s, t in reverser.held_out if reverser.translate([s])[0].text == t)
+    best = reverser.translate([source])[0].text
+    [first, *_] = reverser.tokenizers.target.encode([best])[0]
+    other = next(token for token in range(5, 15) if token != first)
+    assert look(reverser, source, target=best, force=[other]).reference.verdict == "same"
+
+
+def test_a_reference_that_no_output_may_equal_blames_nobody(reverser):
+    seen = look(reverser, "1 2 3", target="3 Ω 1")
+    assert seen.reference.verdict == "unwritable"
+    assert "<unk>" in seen.reference.sentence
+
+
+def test_gold_links_lead_to_the_reference_where_there_is_one(reverser):
+    source = reverser.held_out[0][0]
+    count = len(source.split())
+    target = " ".join(source.split()[::-1])
+    links = " ".join(f"{i}-{count - 1 - i}" for i in range(count))
+    seen = look(reverser, source, target=f"{target} {target}", gold=f"{links} 0-{2 * count - 1}")
+    assert seen.gold.of == "reference"
+    right = look(reverser, source, target=target, gold=links)
+    assert right.gold.best.aer <= 0.5
+    assert look(reverser, source, gold="0-0").gold.of == "output"
+
+
 def test_gold_links_judge_every_head_and_the_reversal_is_found(reverser):
     right = next(s for s, t in reverser.held_out if len(s.split()) > 5 and reverser.translate([s])[0].text == t)
     count = len(right.split())
@@ -165,13 +198,15 @@ def test_a_writer_is_looked_at_with_how_it_goes_on(letters):
     assert seen.kind == "write"
     assert len(seen.written.pieces) == len(seen.given.pieces) == len(seen.steps) == 7 + 16
     assert "".join(seen.written.pieces[:7]) == "the cat"
-    assert seen.forced == 7
+    assert (seen.prompt, seen.forced) == (7, 0)
+    assert [len(step.looked) for step in seen.steps] == list(range(1, 24))
     assert {layer.kind for layer in seen.attention} == {"decoder"}
     after = [step.token for step in seen.steps[7:]]
     likeliest = [next(one.token for one in step.top if not one.token.startswith("<")) for step in seen.steps[7:]]
     assert after == likeliest or "</s>" in after
     forced = look(writer, "the cat", force=[step.id for step in seen.steps[:3]])
-    assert forced.written.pieces[:3] == seen.written.pieces[:3]
+    assert "".join(forced.written.pieces[:10]) == "the catthe"
+    assert (forced.prompt, forced.forced) == (7, 3)
     with pytest.raises(DataError, match="looks back on 24"):
         look(writer, "the cat sat on the mat the cat")
 
@@ -196,6 +231,7 @@ def test_a_reader_is_looked_at_with_what_fits_its_masks():
     found = filler.fill("the [MASK] sat", top=8)[0]
     assert [one.token for one in seen.masks[0].candidates] == [one.token for one in found]
     assert look(filler, "the cat").masks == ()
+    assert (seen.kind, look(filler, "the cat").kind) == ("fill", "read")
     with pytest.raises(UsageError, match="for translators"):
         look(filler, "the cat", target="x")
 
@@ -214,9 +250,11 @@ def test_entropy_is_in_bits(reverser):
         ({"text": "  "}, UsageError, "no text"),
         ({"text": " ".join("1" * 200)}, DataError, "trained on up to"),
         ({"text": "1 2", "gold": "0-9"}, UsageError, "leads out"),
-        ({"text": "1 2", "force": [10**6]}, UsageError, "cannot be forced"),
-        ({"text": "1 2", "force": [2]}, UsageError, "cannot be forced"),
+        ({"text": "1 2", "force": [10**6]}, UsageError, "no token 1000000 to force"),
+        ({"text": "1 2", "force": [2, 5]}, UsageError, "</s> cannot be forced here"),
+        ({"text": "1 2", "force": [3]}, UsageError, "<unk> cannot be forced here"),
         ({"text": "1 2", "beam": 0}, UsageError, "beam"),
+        ({"text": "1 2", "beam": 100_000}, UsageError, "beam"),
     ],
 )
 def test_a_mistake_is_said_in_words(reverser, asked, error, named):

@@ -4,9 +4,9 @@ import { useEffect } from "preact/hooks";
 import { walk } from "./controls";
 import type { PageData } from "./data";
 import { Keys, useShortcuts } from "./keys";
-import { busy, failure, page } from "./page";
+import { busy, ended, failure, page } from "./page";
 import { link, screen, settle } from "./route";
-import { type ScreenEntry, screensOf } from "./screens";
+import { type ScreenEntry, currentOf, screensOf } from "./screens";
 import { Scroll } from "./scroll";
 
 export function App() {
@@ -26,7 +26,7 @@ function Waiting() {
 
 function Frame({ data }: { data: PageData }) {
   const screens = screensOf(data);
-  const current = screens.find(({ name }) => name === screen.value) ?? screens[0];
+  const current = currentOf(data, screens);
   useShortcuts(data, screens);
   useEffect(() => {
     if (current) settle(current.name);
@@ -41,6 +41,11 @@ function Frame({ data }: { data: PageData }) {
       </header>
       <Navigation screens={screens} current={current} />
       <main aria-busy={busy.value}>
+        {data.live && (
+          <div role="status" id="server">
+            {ended.value && <p class="failure">The server of this page has ended; what is shown is the last it told.</p>}
+          </div>
+        )}
         {failure.value && <p role="alert" class="failure">{failure}</p>}
         {current ? <current.Content data={data} /> : <p>There is nothing to show yet.</p>}
       </main>

@@ -2,7 +2,7 @@
 import { useRef } from "preact/hooks";
 import type { Arithmetic as ArithmeticData, PageData, Stage } from "./data";
 import { Choice, Screen } from "./controls";
-import { Formula, TITLES } from "./formulas";
+import { Formula } from "./formulas";
 import { Matrix } from "./matrix";
 import { arithmeticOf, busy } from "./page";
 import { choose, text } from "./route";
@@ -22,9 +22,9 @@ export function Arithmetic({ data }: { data: PageData }) {
           options={all.map(({ source }) => ({ value: source, label: SOURCES[source] }))}
         />
       )}
-      {data.live && data.model && <OwnText words={shown.words} />}
+      {data.live && data.model && <OwnText text={data.look?.text ?? shown.words.join(" ")} />}
       <Intro shown={shown} />
-      {shown.stages.map((stage, i) => <StageView key={`${shown.source} ${stage.name}`} stage={stage} number={i + 1} words={shown.words} />)}
+      {shown.stages.map((stage, i) => <StageView key={`${shown.source} ${stage.name} ${shown.words.join(" ")}`} stage={stage} number={i + 1} words={shown.words} />)}
       {shown.shuffle && <Shuffle shuffle={shown.shuffle} words={shown.words} />}
     </Screen>
   );
@@ -45,7 +45,7 @@ function Intro({ shown }: { shown: ArithmeticData }) {
   );
 }
 
-function OwnText({ words }: { words: string[] }) {
+function OwnText({ text: otherwise }: { text: string }) {
   const field = useRef<HTMLInputElement>(null);
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -56,7 +56,7 @@ function OwnText({ words }: { words: string[] }) {
     <form class="ask" aria-busy={busy.value} onSubmit={submit}>
       <label for="arithmetic-text">A text for your model's own arithmetic</label>
       <div class="row">
-        <input id="arithmetic-text" required dir="auto" ref={field} defaultValue={words.join(" ")} />
+        <input id="arithmetic-text" required dir="auto" ref={field} defaultValue={otherwise} />
         <button type="submit" class="main" disabled={busy.value}>{busy.value ? "Working…" : "Calculate"}</button>
       </div>
     </form>
@@ -67,8 +67,8 @@ function StageView({ stage, number, words }: { stage: Stage; number: number; wor
   const heading = `stage-${stage.name}`;
   return (
     <section class="stage" aria-labelledby={heading}>
-      <h3 id={heading}>{number}. {TITLES[stage.name]}</h3>
-      <Formula stage={stage.name} />
+      <h3 id={heading}>{number}. {stage.title}</h3>
+      <Formula matrices={stage.matrices} label={stage.title} />
       <p>{stage.sentence}</p>
       <div class="equation">
         {stage.matrices.map((matrix) => (

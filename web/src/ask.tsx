@@ -1,17 +1,22 @@
 /** The live page's form: another text, and what it should be compared with. */
-import { useRef } from "preact/hooks";
-import type { Look, LookRequest } from "./data";
-import { busy, look as askFor, questionOf } from "./page";
+import { useEffect, useRef } from "preact/hooks";
+import type { LookRequest, PageData } from "./data";
+import { kindOf } from "./kind";
+import { asked, busy, look as askFor, page } from "./page";
+import { go, screen } from "./route";
 
-const VERBS = { translate: "Translate", write: "Write on", fill: "Fill the masks" };
+const VERBS = { translate: "Translate", write: "Write on", fill: "Fill the masks", read: "Read" };
+const WIDEST = 32; // beam that the server searches with
 
-export function Ask({ look }: { look: Look | null }) {
+export function Ask({ data }: { data: PageData }) {
   const form = useRef<HTMLFormElement>(null);
-  const was = questionOf(look);
-  const kind = look?.kind ?? "translate";
+  const was = asked.value;
+  const kind = kindOf(data);
+  // What was typed stays until something else was asked.
+  useEffect(() => fill(form.current!, was), [was.text, was.target, was.gold, was.beam]);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!busy.value) void askFor(questionIn(form.current!));
+    if (!busy.value) void askFor(questionIn(form.current!)).then(showMasks);
   };
   const key = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
@@ -19,25 +24,38 @@ export function Ask({ look }: { look: Look | null }) {
   return (
     <form ref={form} class="ask" aria-busy={busy.value} onSubmit={submit} onKeyDown={key}>
       <label for="ask-text">Text</label>
-      <textarea id="ask-text" name="text" rows={3} dir="auto" required defaultValue={was.text} />
+      <textarea id="ask-text" name="text" rows={3} dir="auto" required />
+      {data.model?.task === "fill" && <p class="note">Write <code>[MASK]</code> where a word is to be filled in.</p>}
       {kind === "translate" && (
         <details open={Boolean(was.target || was.gold)}>
           <summary>Compare with a reference or a gold alignment</summary>
           <label for="ask-target">Reference translation</label>
-          <textarea id="ask-target" name="target" rows={2} dir="auto" defaultValue={was.target ?? ""} />
+          <textarea id="ask-target" name="target" rows={2} dir="auto" />
           <label for="ask-gold">Gold alignment, such as <code>0-0 1-2</code>, a possible link as <code>1p2</code></label>
-          <input id="ask-gold" name="gold" defaultValue={was.gold ?? ""} />
+          <input id="ask-gold" name="gold" />
         </details>
       )}
       <div class="row">
         {kind === "translate" && (
-          <label class="inline">Beam width <input name="beam" type="number" min={1} max={64} defaultValue={String(was.beam ?? 5)} /></label>
+          <label class="inline">Beam width <input name="beam" type="number" min={1} max={WIDEST} /></label>
         )}
         <button type="submit" class="main" disabled={busy.value}>{busy.value ? "Working…" : VERBS[kind]}</button>
         <span class="note"><kbd>Ctrl</kbd> + <kbd>Enter</kbd></span>
       </div>
     </form>
   );
+}
+
+/** A reader's form stands above its attention; what it fills in has a screen of its own. */
+function showMasks(): void {
+  if (page.value?.look?.kind === "fill" && screen.value === "attention") go("translate");
+}
+
+function fill(form: HTMLFormElement, { text, target = "", gold = "", beam = 5 }: LookRequest): void {
+  for (const [name, value] of Object.entries({ text, target, gold, beam })) {
+    const field = form.elements.namedItem(name) as HTMLInputElement | HTMLTextAreaElement | null;
+    if (field) field.value = String(value);
+  }
 }
 
 function questionIn(form: HTMLFormElement): LookRequest {

@@ -1,5 +1,6 @@
 /** Screen 2: who looks at whom, in every head of every block. */
-import type { AttentionLayer, Look, PageData } from "./data";
+import type { AttentionLayer, Gold, Look, PageData } from "./data";
+import { Ask } from "./ask";
 import { Choice, Scale, Screen } from "./controls";
 import { fixed } from "./figures";
 import { Grid } from "./grid";
@@ -22,6 +23,7 @@ export function Attention({ data }: { data: PageData }) {
   const statistic = layer.aer && text("statistic") === "aer" ? "aer" : "entropy";
   return (
     <Screen title="Attention" question="Which word looks at which, and which head aligns?">
+      {data.live && look.kind === "read" && <Ask data={data} />}
       {kinds.length > 1 && (
         <Choice
           legend="Which attention" name="kind" value={kind} options={kinds.map((value) => ({ value, label: KINDS[value] }))}
@@ -93,9 +95,9 @@ function Large({ look, layer, head }: { look: Look; layer: AttentionLayer; head:
         <code>{layer.name}</code>
       </p>
       <Switches layer={layer} view={view} />
-      <Grid {...drawn} />
+      <Grid key={`${look.text}\n${look.translation?.text}`} {...drawn} />
       <Scale low={printed(ends, 0)} high={printed(ends, 1)} />
-      {look.gold && drawn.marked && <GoldKey words={view.unit === "words"} />}
+      {look.gold && layer.kind === "cross" && <GoldKey gold={look.gold} words={view.unit === "words"} />}
       <p class="note">Keys: <kbd>[</kbd> <kbd>]</kbd> other head, <kbd>{"{"}</kbd> <kbd>{"}"}</kbd> other block; arrows walk through the grid.</p>
     </section>
   );
@@ -125,7 +127,8 @@ function Switches({ layer, view }: { layer: AttentionLayer; view: View }) {
   );
 }
 
-function GoldKey({ words }: { words: boolean }) {
+function GoldKey({ gold, words }: { gold: Gold; words: boolean }) {
+  if (gold.of === "reference") return <p class="note" id="gold-of">Gold alignment: its links lead to the reference's words, so no cell is outlined.</p>;
   if (!words) return <p class="note">Choose whole words to see the gold alignment.</p>;
   return (
     <p class="note">

@@ -22,18 +22,18 @@ export function BeamTree({ nodes, label }: { nodes: BeamNode[]; label: string })
     height: `${Math.max(...all.map(({ x }) => x)) + BOX.height + 2 * MARGIN}px`,
   };
   const active = useSignal(nodes[0]!.id);
+  const here = all.find(({ data }) => data.id === active.value) ?? root;
   const container = useRef<HTMLDivElement>(null);
   const enter = (id: number) => {
     active.value = id;
     container.current!.querySelector<HTMLElement>(`[data-id="${id}"]`)!.focus();
   };
   const key = (event: KeyboardEvent) => {
-    const next = neighbour(event.key, all, all.find(({ data }) => data.id === active.value)!);
+    const next = neighbour(event.key, all, here);
     if (!next) return;
     event.preventDefault();
     enter(next.data.id);
   };
-  const here = all.find(({ data }) => data.id === active.value) ?? root;
   return (
     <>
       <Scroll class="beam" label={label}>
@@ -88,7 +88,7 @@ function Node({ node, active, enter }: { node: Placed; active: boolean; enter: (
   const place = { left: `${node.y + MARGIN}px`, top: `${node.x + MARGIN}px`, width: `${BOX.width}px`, height: `${BOX.height}px` };
   return (
     <div
-      role="treeitem" data-id={data.id} class={`node ${data.state} ${data.best ? "best" : ""}`} style={place}
+      role="treeitem" data-id={data.id} class={`node ${data.state} ${stopped(data) ? "stopped" : ""} ${data.best ? "best" : ""}`} style={place}
       aria-level={node.depth + 1} aria-posinset={siblings.indexOf(node) + 1} aria-setsize={siblings.length}
       aria-selected={active} aria-expanded={node.children ? true : undefined} aria-label={said(data)}
       tabIndex={active ? 0 : -1} onClick={() => enter(data.id)}
@@ -98,6 +98,9 @@ function Node({ node, active, enter }: { node: Placed; active: boolean; enter: (
     </div>
   );
 }
+
+/** Kept, and yet without children: the search ended before they were tried, or none of them was good enough. */
+const stopped = ({ state, reason }: BeamNode) => state === "kept" && reason !== "";
 
 function said(node: BeamNode): string {
   const parts = [`“${node.token}”`, `step ${node.step}`, `log p ${fixed(node.log_prob)}`, `score ${fixed(node.score)}`];

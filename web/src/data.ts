@@ -30,12 +30,13 @@ export interface Tokens {
 }
 
 export interface Look {
-  kind: "translate" | "write" | "fill";
-  text: string;
+  kind: "translate" | "write" | "fill" | "read"; // read: a reader without masks in its text
+  text: string; // what was asked; for write, the beginning as it was read
   source: Tokens | null; // what the encoder reads; null where there is none (write)
   given: Tokens | null; // what the decoder reads: <start> and what it wrote; null where there is none (fill)
   written: Tokens | null; // what it wrote at each step, <end> last; as long as `given`
-  forced: number; // how many of `written` were forced by a person (0: none)
+  prompt: number; // write: how many of `written` are the text that was given
+  forced: number; // how many of `written` were forced by a person, after the prompt (0: none)
   translation: Written | null;
   reference: Reference | null;
   attention: AttentionLayer[];
@@ -51,7 +52,8 @@ export interface Written {
   log_prob: number;
   seconds: number;
   nbest: { text: string; score: number; log_prob: number }[]; // best first, the output itself included
-  words: WordWeights | null; // null: the model has no attention over the source
+  words: WordWeights | null;
+  note: string; // why there are no `words`: no attention over the source, or nothing was written; else ""
 }
 
 /** How much each written word looked at each source word: the mean over all heads of all blocks. */
@@ -68,7 +70,7 @@ export interface Reference {
   text: string;
   log_prob: number;
   score: number;
-  verdict: "search error" | "model error" | "same";
+  verdict: "search error" | "model error" | "same" | "unwritable"; // unwritable: it holds what no output may
   sentence: string; // the verdict in words, with both numbers
   bleu: number;
   chrf: number;
@@ -95,6 +97,7 @@ export interface Gold {
   sure: [number, number][]; // (source word, target word)
   possible: [number, number][];
   best: { layer: number; head: number; aer: number }; // layer is an index into `attention`, head counts from 0
+  of: "output" | "reference"; // whose words the links lead to; the grid marks them only for the output
 }
 
 export interface Step {
@@ -127,8 +130,8 @@ export interface BeamNode {
   token: string;
   log_prob: number; // of the whole beginning
   score: number; // after the length penalty
-  state: "kept" | "finished" | "pruned";
-  reason: string; // why it was pruned, or left; "" where it went on
+  state: "kept" | "finished" | "pruned"; // kept ones that have no children say why in `reason`
+  reason: string; // why it was pruned, or did not go on; "" where it went on
   rank: number | null; // of a finished one that is among the n-best, from 1
   best: boolean; // lies on the way to the output
 }
@@ -158,14 +161,15 @@ export type StageName =
 
 export interface Stage {
   name: StageName;
+  title: string; // its heading
   sentence: string; // what happens here, in words
-  matrices: Matrix[]; // left to right as in the formula
+  matrices: Matrix[]; // left to right as in the formula: signs and names together are the formula
   terms: Terms | null; // scores: every q·k term by term
 }
 
 export interface Matrix {
   name: string; // "X", "W_Q", "Q" …
-  sign: string; // what stands before it in the formula: "×", "=", "softmax →"; "" where nothing does
+  sign: string; // what stands before it in the formula: "×", "=", ") ÷"; "" where nothing does
   shape: number[]; // its true shape
   rows: string[]; // labels of the rows shown
   columns: string[]; // labels of the columns shown
@@ -239,11 +243,16 @@ export interface FlipAttention {
 }
 
 // ── the live page ───────────────────────────────────────────────────────────────────────
-//  GET  /api/page                                          -> PageData
-//  POST /api/look        LookRequest                       -> Look
+//  GET  /api/page                                          -> PageData, of the text looked at last
+//  POST /api/look        LookRequest                       -> Answer
 //  POST /api/arithmetic  { text: string }                  -> Arithmetic (of the model)
-//  GET  /api/training                                      -> Training, asked again while it is not finished
+//  GET  /api/training                                      -> Training without attention in its flips; asked again
+//                                                             while it is not finished
+//  GET  /save                                              -> the page as one file, of the text looked at last
 //  A mistake is { error: string } with a status of 400 and more.
+
+/** All of PageData that hangs on the text. */
+export type Answer = Pick<PageData, "title" | "look" | "arithmetic" | "embeddings" | "python">;
 
 export interface LookRequest {
   text: string;

@@ -1,6 +1,8 @@
 /** How numbers that are not packed are printed. */
 
-export function fixed(value: number, digits = 3): string {
+/** A number that there is none of (JSON has no infinity) is a dash. */
+export function fixed(value: number | null, digits = 3): string {
+  if (value === null) return "–";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   return value.toFixed(digits);
 }

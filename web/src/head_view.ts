@@ -55,7 +55,7 @@ function withoutHidden(numbers: Plane, hidden: Cell): Plane {
 
 /** Classes of cells: hidden by the mask, or linked in the gold alignment (word view of the cross-attention). */
 function marks(gold: Gold | null, layer: AttentionLayer, view: View, hidden: Cell) {
-  if (!gold || layer.kind !== "cross") return (row: number, column: number) => (hidden(row, column) ? "hidden" : "");
+  if (!gold || gold.of !== "output" || layer.kind !== "cross") return (row: number, column: number) => (hidden(row, column) ? "hidden" : "");
   const before = layer.queries === "given" ? 1 : 0; // <start> comes before the first word
   const key = (source: number, target: number) => `${source}-${target}`;
   const sure = new Set(gold.sure.map(([source, target]) => key(source, target)));

@@ -3,8 +3,8 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { changeHead } from "./attention";
 import type { PageData } from "./data";
-import { go, screen } from "./route";
-import type { ScreenEntry } from "./screens";
+import { go } from "./route";
+import { type ScreenEntry, currentOf } from "./screens";
 
 /** Single keys disturb those who speak to their computer; they can be switched off. */
 const listening = signal(true);
@@ -26,7 +26,7 @@ export function useShortcuts(data: PageData, screens: ScreenEntry[]): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isCommand(event) || !listening.value || isTyping(event.target)) return;
-      const current = screens.find(({ name }) => name === screen.value) ?? screens[0];
+      const current = currentOf(data, screens);
       const chosen = screens[Number(event.key) - 1];
       if (event.key === "?") dialog().showModal();
       else if (chosen) go(chosen.name);

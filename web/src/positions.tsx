@@ -21,6 +21,7 @@ export function Positions({ data }: { data: PageData }) {
 }
 
 function Encoding({ positions }: { positions: PositionsData }) {
+  const relative = positions.kind === "relative";
   return (
     <>
       <section aria-labelledby="positions-heading">
@@ -30,20 +31,33 @@ function Encoding({ positions }: { positions: PositionsData }) {
           <span>width <b>{positions.width}</b></span>
           {positions.longest !== null && <span>positions learned <b>{positions.longest}</b></span>}
         </p>
-        <div class="pair">
-          <HeatMap title="Sinusoidal encodings" packed={positions.table} />
-          {positions.learned && <HeatMap title="What the model learned" packed={positions.learned} />}
-        </div>
+        {relative ? positions.bias && <Bias bias={positions.bias} /> : <Tables positions={positions} />}
       </section>
+      {relative && (
+        <section aria-labelledby="sinusoids-heading">
+          <h3 id="sinusoids-heading">Sinusoids, for comparison</h3>
+          <p>This model adds no vector to a token. The sinusoids here, and the curves below, are for comparison only.</p>
+          <Tables positions={positions} />
+        </section>
+      )}
       <section aria-labelledby="curves-heading">
-        <h3 id="curves-heading">Curves</h3>
+        <h3 id="curves-heading">{relative ? "Curves of the sinusoids" : "Curves"}</h3>
         <div class="charts">
           <Waves positions={positions} />
           <Closeness positions={positions} />
-          {positions.bias && <Bias bias={positions.bias} />}
+          {!relative && positions.bias && <Bias bias={positions.bias} />}
         </div>
       </section>
     </>
+  );
+}
+
+function Tables({ positions }: { positions: PositionsData }) {
+  return (
+    <div class="pair">
+      <HeatMap title="Sinusoidal encodings" packed={positions.table} />
+      {positions.learned && <HeatMap title="What the model learned" packed={positions.learned} />}
+    </div>
   );
 }
 

@@ -4,7 +4,9 @@ import { Arithmetic } from "./arithmetic";
 import { Attention } from "./attention";
 import { Beam } from "./beam";
 import type { PageData } from "./data";
+import { kindOf } from "./kind";
 import { Positions } from "./positions";
+import { screen } from "./route";
 import { Steps } from "./steps";
 import { Training } from "./training";
 import { Translate } from "./translate";
@@ -17,9 +19,11 @@ export interface ScreenEntry {
 
 export function screensOf(data: PageData): ScreenEntry[] {
   const { look } = data;
-  const first = { translate: "Translate", write: "Write", fill: "Fill" }[look?.kind ?? "translate"];
+  const first = { translate: "Translate", write: "Write", fill: "Fill", read: "Read" }[kindOf(data)];
+  // A text that was only read has its attention to show, with the form above it.
+  const hasFirst = look && look.kind !== "read" ? true : data.live && data.model && !look?.attention.length;
   const all: [boolean, ScreenEntry][] = [
-    [Boolean(look ?? (data.live && data.model)), { name: "translate", label: first, Content: Translate }],
+    [Boolean(hasFirst), { name: "translate", label: first, Content: Translate }],
     [Boolean(look?.attention.length), { name: "attention", label: "Attention", Content: Attention }],
     [Boolean(look?.steps.length), { name: "steps", label: "Steps", Content: Steps }],
     [Boolean(look?.beams.length), { name: "beam", label: "Beam", Content: Beam }],
@@ -28,4 +32,10 @@ export function screensOf(data: PageData): ScreenEntry[] {
     [Boolean(data.training), { name: "training", label: "Training", Content: Training }],
   ];
   return all.filter(([there]) => there).map(([, entry]) => entry);
+}
+
+/** The screen that the address names; else the first one, or the training where no text was looked at. */
+export function currentOf(data: PageData, screens: ScreenEntry[]): ScreenEntry | undefined {
+  const named = (name: string) => screens.find((entry) => entry.name === name);
+  return named(screen.value) ?? (data.look ? undefined : named("training")) ?? screens[0];
 }

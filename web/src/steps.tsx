@@ -18,10 +18,10 @@ export function Steps({ data }: { data: PageData }) {
   return (
     <Screen title="Steps" question="How sure was it of each token, and what else could it have written?">
       <Scrubber
-        id="step" label={`Step ${at} of ${most}: ${at === 1 ? "1 token" : `${at} tokens`} written before it`} value={at} most={most} moved={moved}
+        id="step" label={`Step ${at} of ${most}: ${at === 1 ? "1 token" : `${at} tokens`} ${look.prompt > 0 ? "" : "written "}before it`} value={at} most={most} moved={moved}
         said={`step ${at}: after “${pieces.slice(0, at).join(" ")}” it writes “${pieces[at]}”`}
       />
-      <Line look={look} pieces={pieces} at={at} />
+      <Line look={look} pieces={pieces} at={at} live={data.live} />
       <div class="columns">
         <Top look={look} at={at} live={data.live} />
         <div>
@@ -33,9 +33,15 @@ export function Steps({ data }: { data: PageData }) {
   );
 }
 
-function Line({ look, pieces, at }: { look: Look; pieces: string[]; at: number }) {
+/** Where a token comes from. What was given stands first, what was forced after it. */
+function originOf({ prompt, forced }: Look, at: number): "given" | "forced" | "written" {
+  if (at < prompt) return "given";
+  return at < prompt + forced ? "forced" : "written";
+}
+
+function Line({ look, pieces, at, live }: { look: Look; pieces: string[]; at: number; live: boolean }) {
   const mark = (from: number, to: number) => pieces.slice(from, to).map((piece, i) => (
-    <span class={from + i < look.forced ? "piece forced" : "piece"}><Token text={piece} /></span>
+    <span class={`piece ${originOf(look, from + i)}`}><Token text={piece} /></span>
   ));
   return (
     <>
@@ -44,26 +50,37 @@ function Line({ look, pieces, at }: { look: Look; pieces: string[]; at: number }
         <strong id="now" class="now">{mark(at, at + 1)}</strong>
         <span id="later" class="later">{mark(at + 1, pieces.length)}</span>
       </p>
+      {look.prompt > 0 && (
+        <p class="note" id="given">
+          Underlined: {look.prompt === 1 ? "the first token is" : `the first ${look.prompt} tokens are`} the given text.
+        </p>
+      )}
       {look.forced > 0 && (
         <p class="note">
-          Underlined twice: {look.forced === 1 ? "the first token, which was" : `the first ${look.forced} tokens, which were`} forced.{" "}
-          <button type="button" disabled={busy.value} onClick={() => void force([])}>Undo forcing</button>
+          Underlined twice: {forcedOnes(look)} forced.{" "}
+          {live && <button type="button" disabled={busy.value} onClick={() => void force([])}>Undo forcing</button>}
         </p>
       )}
     </>
   );
 }
 
+function forcedOnes({ prompt, forced }: Look): string {
+  const which = prompt > 0 ? "next" : "first";
+  return forced === 1 ? `the ${which} token, which was` : `the ${which} ${forced} tokens, which were`;
+}
+
 function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
   const step = look.steps[at]!;
-  const wasForced = at < look.forced;
-  const before = look.steps.slice(0, at).map(({ id }) => id);
+  const origin = originOf(look, at);
+  const before = look.steps.slice(look.prompt, at).map(({ id }) => id); // a forced beginning comes after the given text
+  const canForce = live && origin !== "given";
   return (
     <section aria-labelledby="top-heading">
       <h3 id="top-heading">The likeliest next tokens</h3>
       <p>
-        It wrote <Tokens pieces={[step.token]} /> with log p <b id="step-log-prob">{fixed(step.log_prob)}</b>
-        {wasForced && ", because it was forced"}.
+        {origin === "given" ? "It was given" : "It wrote"} <Tokens pieces={[step.token]} /> with log p{" "}
+        <b id="step-log-prob">{fixed(step.log_prob)}</b>{origin === "forced" && ", because it was forced"}.
       </p>
       <table class="bars" id="top">
         <caption class="unseen">The likeliest tokens at step {at}</caption>
@@ -74,7 +91,7 @@ function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
               <th scope="row"><Token text={one.token} /></th>
               <td class="wide"><Bar share={one.probability} /></td>
               <td>{percent(one.probability)}</td>
-              <td class="left">{one.id === step.id ? <span class="tag">{wasForced ? "forced" : "written"}</span> : live && <Force token={one.token} ids={[...before, one.id]} />}</td>
+              <td class="left">{one.id === step.id ? <span class="tag">{origin}</span> : canForce && <Force token={one.token} ids={[...before, one.id]} />}</td>
             </tr>
           ))}
         </tbody>

@@ -6,6 +6,7 @@ import { Chart } from "./chart";
 import { Screen } from "./controls";
 import { fixed, short } from "./figures";
 import { FlipBook } from "./flip_book";
+import { ended } from "./page";
 
 export function Training({ data }: { data: PageData }) {
   const training = data.training!;
@@ -14,7 +15,7 @@ export function Training({ data }: { data: PageData }) {
     <Screen title="Training" question="Is it still learning, and what can it say by now?">
       <p class="facts" id="progress">
         <span>step <b>{at}</b> of {training.steps}</span>
-        <span>{training.finished ? "finished" : data.live ? "running; this page follows" : "not finished"}</span>
+        <span>{training.finished ? "finished" : data.live && !ended.value ? "running; this page follows" : "not finished"}</span>
         <span><b>{fixed(training.reports.minutes.at(-1) ?? 0, 1)}</b> minutes</span>
         <Lowest training={training} />
       </p>

@@ -3,6 +3,7 @@ import type { Look, PageData, Reference, Written } from "./data";
 import { Ask } from "./ask";
 import { Bar, Screen } from "./controls";
 import { fixed, percent } from "./figures";
+import { kindOf } from "./kind";
 import { Scroll } from "./scroll";
 import { Token, Tokens } from "./token";
 import { Coverage, WordLinks } from "./word_links";
@@ -11,14 +12,15 @@ const HEADINGS = {
   translate: ["Translate", "Did it drop a word? Is it the model or the search?"],
   write: ["Write", "How does it go on, and how sure is it of that?"],
   fill: ["Fill", "What does it put in place of each mask, and how sure is it?"],
+  read: ["Read", "What does it see in a text?"],
 } as const;
 
 export function Translate({ data }: { data: PageData }) {
   const { look } = data;
-  const [title, question] = HEADINGS[look?.kind ?? "translate"];
+  const [title, question] = HEADINGS[kindOf(data)];
   return (
     <Screen title={title} question={question}>
-      {data.live && <Ask look={look} />}
+      {data.live && <Ask data={data} />}
       {look && <Answer look={look} />}
     </Screen>
   );
@@ -26,6 +28,7 @@ export function Translate({ data }: { data: PageData }) {
 
 function Answer({ look }: { look: Look }) {
   if (look.kind === "fill") return <Masks look={look} />;
+  if (look.kind === "read") return <p class="note">This model has read the text; it has no attention that could be shown.</p>;
   if (!look.translation) return null;
   return (
     <>
@@ -45,21 +48,23 @@ function Output({ look, written }: { look: Look; written: Written }) {
         <div><h4>Source</h4><p id="source-text" class="text" dir="auto">{look.text}</p></div>
         <div><h4>Output</h4><p id="output-text" class="text" dir="auto">{written.text}</p></div>
       </div>
-      <Badge written={written} forced={look.forced} />
+      <Badge written={written} forced={look.forced > 0 ? `${firstTokens(look.forced)} forced` : ""} />
       {written.words
-        ? <WordLinks words={written.words} />
-        : <p class="note">This model has no attention over the source, so no word can be lit.</p>}
+        ? <WordLinks key={`${look.text}\n${written.text}`} words={written.words} />
+        : written.note && <p class="note">{written.note}</p>}
     </section>
   );
 }
 
-function Badge({ written, forced }: { written: Written; forced: number }) {
+const firstTokens = (count: number) => (count === 1 ? "the first token was" : `the first ${count} tokens were`);
+
+function Badge({ written, forced }: { written: Written; forced: string }) {
   return (
     <p class="facts">
       <span>log p <b id="log-prob">{fixed(written.log_prob)}</b></span>
       <span>score <b>{fixed(written.score)}</b></span>
       <span>in <b>{fixed(written.seconds)}</b> s</span>
-      {forced > 0 && <span class="tag">{forced === 1 ? "the first token was forced" : `the first ${forced} tokens were forced`}</span>}
+      {forced && <span class="tag">{forced}</span>}
     </p>
   );
 }
@@ -72,14 +77,14 @@ function Continuation({ look, written }: { look: Look; written: Written }) {
       <p class="text" dir="auto">
         <span id="source-text">{look.text}</span><mark id="output-text">{written.text}</mark>
       </p>
-      <Badge written={written} forced={look.forced} />
-      {look.forced > 0 && <p class="note">Forced: <Tokens pieces={pieces.slice(0, look.forced)} /></p>}
+      <Badge written={written} forced={look.forced > 0 ? `after the given text ${firstTokens(look.forced)} forced` : ""} />
+      {look.forced > 0 && <p class="note">Forced: <Tokens pieces={pieces.slice(look.prompt, look.prompt + look.forced)} /></p>}
     </section>
   );
 }
 
 function Verdict({ reference, written }: { reference: Reference; written: Written }) {
-  const names = { "search error": "Search error", "model error": "Model error", same: "The same" };
+  const names = { "search error": "Search error", "model error": "Model error", same: "The same", unwritable: "cannot be judged" };
   return (
     <section class="verdict" aria-labelledby="verdict-heading">
       <h3 id="verdict-heading">Against the reference: <span id="verdict">{names[reference.verdict]}</span></h3>

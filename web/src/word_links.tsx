@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { WordWeights } from "./data";
 import { Bar, walk } from "./controls";
-import { type Plane, plane, printed, printedPercent, row } from "./packed";
+import { type Plane, numbers, plane, printed, printedPercent, row } from "./packed";
 import { Token } from "./token";
 
 interface Pointed {
@@ -78,18 +78,22 @@ function Row({ side, words, pointed, lit, point, number }: RowProps) {
   );
 }
 
+const LITTLE = 0.3; // coverage of a word that may have been dropped
+
 function Least({ words }: { words: WordWeights }) {
+  const coverage = numbers(words.coverage)[words.least] ?? 0;
   return (
     <p>
       Looked at least of all: <strong id="least-covered"><Token text={words.source[words.least] ?? ""} /></strong>, with a coverage
-      of {printed(row(words.coverage), words.least)}. Was it dropped?
+      of {printed(row(words.coverage), words.least)}.{coverage < LITTLE && " Was it dropped?"}
     </p>
   );
 }
 
 export function Coverage({ words }: { words: WordWeights }) {
   const coverage = row(words.coverage);
-  const most = Math.max(1, ...coverage.cells);
+  const shares = numbers(words.coverage).map((one) => one ?? 0);
+  const most = Math.max(1, ...shares);
   return (
     <section aria-labelledby="coverage-heading">
       <h3 id="coverage-heading">Coverage: how much each source word was looked at in all</h3>
@@ -100,7 +104,7 @@ export function Coverage({ words }: { words: WordWeights }) {
           {words.source.map((word, i) => (
             <tr class={i === words.least ? "least" : ""}>
               <th scope="row"><Token text={word} />{i === words.least && <span class="tag">least</span>}</th>
-              <td class="wide"><Bar share={coverage.cells[i]! / most} /></td>
+              <td class="wide"><Bar share={(shares[i] ?? 0) / most} /></td>
               <td>{printed(coverage, i)}</td>
             </tr>
           ))}

@@ -29,6 +29,8 @@ COMMANDS = {
     "page": "the same page live on 127.0.0.1: type text, force tokens, follow a run",
     "explain": "print the arithmetic of attention step by step: a toy's, the slides' or a model's",
     "import": "turn a Hugging Face folder into a model's folder",
+    "runs": "list runs, show one, check that it is whole, average its checkpoints, or remove it",
+    "doctor": "see whether this machine has what is needed: torch, threads, memory, disk, browser, port",
     "data": "check, count, split or generate parallel text; generate pictures",
 }
 
@@ -48,7 +50,7 @@ def make_app() -> "App":
     )
     for name, sentence in COMMANDS.items():
         file = "import_" if name == "import" else name  # a word that Python keeps for itself
-        part = "app" if name == "data" else file
+        part = "app" if name in ("data", "runs") else file
         app.command(f"dragoman.cli.{file}:{part}", name=name, help=sentence)
     return app
 

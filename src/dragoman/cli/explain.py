@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
@@ -130,7 +129,20 @@ def heading(title: str) -> str:
 
 
 def paragraph(text: str, style: str = "") -> Iterator[Line]:
-    yield from (Line(line, style) for line in wrap(visible(text), WIDTH))
+    """Broken between words by the columns they take, of which some letters need two; a word too wide, within it."""
+    line = ""
+    for word in visible(text).split():
+        while width_of(word) > WIDTH:
+            cut = max(n for n in range(1, len(word)) if width_of(word[:n]) <= WIDTH)
+            yield from ([Line(line, style)] if line else [])
+            yield Line(word[:cut], style)
+            line, word = "", word[cut:]
+        longer = f"{line} {word}" if line else word
+        if width_of(longer) > WIDTH:
+            yield Line(line, style)
+            longer = word
+        line = longer
+    yield Line(line, style)
 
 
 def visible(text: str) -> str:

@@ -1,7 +1,7 @@
 """dragoman look: what happens inside a model at work on one text or image, as numbers and as one offline page."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.decoding.insides import Insides
@@ -38,7 +38,8 @@ def look(
     target
         A reference translation, to score: is the model to blame for an error, or the search?
     gold
-        Links between words of TEXT and of the output, as 0-0 1-2: the error of each head is told.
+        Links from words of TEXT to words of the reference, or of the output where there is none, as 0-0 1-2: the error
+        of each head is told.
     beam
         Beginnings kept at each step of the search; the model's own setting where not given.
     number
@@ -49,7 +50,12 @@ def look(
     refuse_file(out)
     refuse_unseen(Path(model))
     if reads_images(Path(model)):
+        refuse_reference(target, gold)
         return look_at_image(model, text, out, number, threads)
+
+    from dragoman.decoding.settings import refuse_wide
+
+    refuse_wide(beam)
 
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load
@@ -57,8 +63,9 @@ def look(
 
     use_threads(threads)
     learned = load(model)
-    seen = look_at(learned, text, target=target, gold=gold, beam=beam)
-    save_look(Path(model), learned, seen, out)
+    asked: dict[str, Any] = {"target": target, "gold": gold, "beam": beam}
+    seen = look_at(learned, text, **asked)
+    save_look(Path(model), learned, seen, asked, out)
     tell(seen)
     print(out)
     return 0
@@ -101,7 +108,15 @@ def reads_images(model: Path) -> bool:
     return kind_of(model)[1] in FAMILIES
 
 
-def save_look(model: Path, learned: object, seen: "Look", out: Path) -> None:
+def refuse_reference(target: str | None, gold: str | None) -> None:
+    from dragoman.errors import UsageError
+
+    if target is not None or gold is not None:
+        raise UsageError("E-LOOK-03", "a reference and its links are for translators, and this model reads images")
+
+
+def save_look(model: Path, learned: Any, seen: "Look", asked: dict[str, Any], out: Path) -> None:
+    from dragoman.errors import DataError
     from dragoman.runs.files import write_file
 
     if out.suffix.lower() == ".json":
@@ -109,7 +124,9 @@ def save_look(model: Path, learned: object, seen: "Look", out: Path) -> None:
     elif out.suffix.lower() == ".html":
         from dragoman.seeing.page import page_data, saved_page
 
-        write_file(out, saved_page(page_data(model, learned, seen)))  # type: ignore[arg-type]
+        write_file(out, saved_page(page_data(model, learned, seen, asked)))
+    elif not seen.attention:
+        raise DataError("E-LOOK-02", f"{model} has no attention to draw as {out.suffix}; write .html for its steps")
     else:
         from dragoman.seeing.figures import draw_look
         from dragoman.seeing.plots import save_as
@@ -122,7 +139,7 @@ def tell(seen: "Look") -> None:
     if seen.translation:
         print(f"{seen.text} → {seen.translation.text}   (log p {seen.translation.log_prob:.2f})")
     for mask in seen.masks:
-        print(", ".join(f"{one.token} ({one.probability:.1%})" for one in mask.candidates[:4]))
+        print(", ".join(f"{one.token or '∅'} ({one.probability:.1%})" for one in mask.candidates[:4]))
     if seen.reference:
         print(f"{seen.reference.verdict}: {seen.reference.sentence}")
     if seen.attention:

@@ -38,9 +38,12 @@ def page(
     threads
         Processor threads to use; else one for each core.
     """
-    from dragoman.cli.look import refuse_unseen
+    from dragoman.cli.look import reads_images, refuse_unseen
+    from dragoman.errors import DataError
 
     refuse_unseen(Path(model))
+    if reads_images(Path(model)):
+        raise DataError("E-LOOK-02", f"{model} reads images, which are looked at by: dragoman look {model} IMAGE")
 
     from dragoman.jobs.machine import use_threads
     from dragoman.seeing.live import Subject, serve
@@ -62,7 +65,7 @@ def page(
 
 @contextmanager
 def page_beside(run: Path) -> Iterator[str]:
-    """The page of a run that this process trains, at the address given out.
+    """The page of a run that this process trains, at the address given out; "" where it cannot be shown.
 
     In a process of its own: opening a model draws random numbers, which a run that goes on exactly must not notice.
     """

@@ -1,5 +1,6 @@
 """dragoman train: two files in, a translator out; a text in, a writer of such; labels in, a classifier."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from dragoman.jobs.train import Event
 
 WORDS = Parameter(negative="")
+LAST_LOOK = 3.0  # seconds for an open page to ask how it ended
 TEXTS = ("write", "fill", "restore", "embed", "classify")  # tasks whose files do not come in pairs
 
 
@@ -131,8 +133,27 @@ def train(
     from dragoman.jobs.start import start
 
     events = start(request, threads=threads, fresh=fresh, dry_run=dry_run)
-    show(with_page(events) if page and not dry_run else events, as_json=json)
+    show(with_page(events, request) if page and not dry_run else events, as_json=json)
     return 0
+
+
+def with_page(events: "Iterator[Event | Planned]", request: "Request") -> "Iterator[Event | Planned]":
+    """The same events; as soon as the run has begun, its page is there."""
+    from dragoman.cli.page import page_beside
+    from dragoman.jobs.start import Planned
+    from dragoman.jobs.train import Finished, Notice
+
+    folder = Path(request.out) if request.out else None
+    with ExitStack() as beside:
+        for event in events:
+            yield event
+            if isinstance(event, Planned):
+                folder = Path(dict(event.lines)["folder"])
+            if folder is not None and (folder / "run.toml").exists() and not isinstance(event, Finished):
+                address = beside.enter_context(page_beside(folder))
+                yield Notice(f"the page of this run: {address}" if address else "the page of this run cannot be shown")
+                folder = None
+        time.sleep(LAST_LOOK)
 
 
 def refuse_mistakes(request: "Request") -> None:
@@ -153,21 +174,3 @@ def refuse_mistakes(request: "Request") -> None:
             refuse_missing(Path(path))
     else:
         find_corpus(corpora, encoding=request.encoding)
-
-
-def with_page(events: "Iterator[Event | Planned]") -> "Iterator[Event | Planned]":
-    """The same events; as soon as the run's folder is there, its page is too."""
-    from dragoman.cli.page import page_beside
-    from dragoman.jobs.start import Planned
-    from dragoman.jobs.train import Notice
-
-    folder = None
-    with ExitStack() as beside:
-        for event in events:
-            yield event
-            if isinstance(event, Planned):
-                folder = Path(dict(event.lines)["folder"])
-            if folder is not None and (folder / "run.toml").exists():
-                address = beside.enter_context(page_beside(folder))
-                yield Notice(f"the page of this run: {address}")
-                folder = None

@@ -39,7 +39,8 @@ class AttentionMap(NamedTuple):
     def entropy(self) -> list[float]:
         """−Σ a log₂ a in bits, for each head the mean over its rows: 0 where each looks at one place only."""
         weights = self.weights.double()
-        return (-torch.special.xlogy(weights, weights).sum(dim=-1).mean(dim=-1) / math.log(2)).tolist()
+        bits = -torch.special.xlogy(weights, weights).sum(dim=-1).mean(dim=-1) / math.log(2)
+        return bits.clamp(min=0.0).tolist()  # a weight of 1.0000001 would make it −0.00
 
     def without_mask(self) -> Float[Tensor, "H Q K"]:
         """The weights as they would be if every key were visible."""

@@ -21,7 +21,7 @@ class Node(NamedTuple):
     token: int
     log_prob: float  # of the whole beginning
     score: float  # what it would be worth if it ended here
-    state: Fate
+    state: Fate  # pruned ones were never kept
     reason: str = ""  # why it was pruned, or did not go on
     rank: int | None = None  # of an output, from 1
 
@@ -35,6 +35,8 @@ class Tree:
         self.end, self.way = special.end, way
 
     def grow(self, seen: Considered) -> None:
+        if not self.alive:  # nothing may be written any more, after a forced <end>
+            return
         step = self.nodes[self.alive[0]].step + 1
         for beam, node in enumerate(self.alive):
             ended, score = float(seen.ended[0, beam]), float(seen.scores[0, beam])
@@ -65,7 +67,7 @@ class Tree:
 
     def close(self, outputs: list[Hypothesis], longest: int) -> list[Node]:
         """The whole tree when the search is over: outputs get their ranks, the others the reason why they are none."""
-        parents = {node.parent for node in self.nodes}
+        parents = {node.parent for node in self.nodes if node.state != "pruned"}
         ranks = {tuple(output.tokens): rank for rank, output in enumerate(outputs, start=1)}
         worst = min((output.score for output in outputs), default=-torch.inf)
         closed = []
@@ -74,8 +76,10 @@ class Tree:
                 rank = ranks.get(self.path(node))
                 reason = "" if rank else f"score {node.score:.3f} is below {worst:.3f}, the last of {len(outputs)}"
                 node = node._replace(rank=rank, reason=reason)
-            elif node.state == "kept" and place not in parents:
+            elif place in self.alive:
                 node = self.leave(node, ranks, worst, longest)
+            elif node.state == "kept" and place not in parents:
+                node = node._replace(reason="none of its continuations was among the best")
             closed.append(node)
         return closed
 
@@ -85,8 +89,8 @@ class Tree:
         if cut:
             return node._replace(state="finished", rank=cut, reason=f"cut at {longest} tokens, the most there may be")
         if node.step >= longest:
-            return node._replace(state="pruned", reason=f"no room: {longest} tokens are the most there may be")
-        return node._replace(state="pruned", reason=f"the search was over: it could not get above {worst:.3f} any more")
+            return node._replace(reason=f"no room: {longest} tokens are the most there may be")
+        return node._replace(reason=f"the search was over: it could not get above {worst:.3f} any more")
 
     def worth(self, log_prob: float, length: int) -> float:
         return float(self.way.score(torch.tensor([[log_prob]]), length))

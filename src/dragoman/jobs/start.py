@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 
 from dragoman.config import Settings
+from dragoman.errors import DataError
 from dragoman.jobs import plan
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
@@ -30,7 +31,7 @@ from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
-from dragoman.runs.checkpoint import newest_whole_checkpoint, save_checkpoint
+from dragoman.runs.checkpoint import checkpoints, newest_whole_checkpoint, save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, open_model, take_over
@@ -202,6 +203,7 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
     before = Request.read({**recorded["asked"], "task": name, "family": family}, section="asked")
     refuse_changes(request.lasting(), before.lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
+    refuse_lost_checkpoints(folder)
     if recorded["run"]["torch"] != torch.__version__ or recorded["run"]["threads"] != torch.get_num_threads():
         yield Notice("torch or the number of threads is another than before: the last digits may differ")
     task = job_of(name, family).reopen(folder, recorded)
@@ -214,6 +216,16 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
     config = find_family(name, family).config.read(recorded["model"], section="model")
     return Run(folder, task, training, build_model(config, before.seed), before.seed)
+
+
+def refuse_lost_checkpoints(folder: Path) -> None:
+    """Without them a run would begin at step 1 again, and put a worse model in the place of the one it made."""
+    if (folder / "model").is_dir() and not checkpoints(folder):
+        raise DataError(
+            "E-RUN-16",
+            f"{folder} has a model and no checkpoint to go on from; begin anew with --fresh, which moves it aside, or "
+            f"train on from the model: --from {folder} --out NEW",
+        )
 
 
 def steps_saved(folder: Path) -> int:

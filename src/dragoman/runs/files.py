@@ -64,7 +64,9 @@ def check_folder(path: Path) -> None:
     try:
         manifest: dict[str, str] = json.loads((path / MANIFEST).read_text())
     except (OSError, ValueError):
-        raise DataError("E-RUN-01", f"{path} has no manifest that can be read; it was not saved completely") from None
+        manifest = {}
+    if not isinstance(manifest, dict) or not manifest:  # a folder of nothing is never saved
+        raise DataError("E-RUN-01", f"{path} has no manifest that can be read; it was not saved completely")
     for name, expected in manifest.items():
         file = path / name
         if not file.is_file():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -60,9 +61,16 @@ def show_words(weights: Float[Tensor, "T S"], source: Tokens, target: Tokens) ->
 
 
 def against_gold(
-    text: str, layers: list[AttentionLayer], maps: list[AttentionMap], source: Tokens, target: Tokens
+    text: str,
+    layers: list[AttentionLayer],
+    maps: list[AttentionMap],
+    source: Tokens,
+    target: Tokens,
+    of: Literal["output", "reference"],
 ) -> tuple[GoldLinks, list[AttentionLayer]]:
-    """Every head of cross attention against links that people drew, and the best of them; `maps` in the same order."""
+    """Every head of cross attention against links that people drew, and the best of them.
+
+    `maps` are in the order of `layers`, and are those of `target` being written, which the links lead to."""
     gold = read_pharaoh(text, len(source.names) - 1, len(target.names) - 1)
     judged, best = [], BestHead(layer=0, head=0, aer=math.inf)
     for place, (layer, found) in enumerate(zip(layers, maps, strict=True)):
@@ -74,4 +82,4 @@ def against_gold(
         judged.append(layer.model_copy(update={"aer": errors}))
         if min(errors) < best.aer:
             best = BestHead(layer=place, head=errors.index(min(errors)), aer=min(errors))
-    return GoldLinks(text=text, sure=gold.sure, possible=gold.possible, best=best), judged
+    return GoldLinks(text=text, sure=gold.sure, possible=gold.possible, best=best, of=of), judged

@@ -1,9 +1,9 @@
 """The page alive on this machine: text can be typed, tokens forced, and a run in training followed.
 
     GET  /  /app.js  /app.css       the page, as built
-    GET  /api/page                  everything there is to see
+    GET  /api/page                  everything there is to see, of the text looked at last
     GET  /api/training              the curves, while a run goes on
-    GET  /save                      the page as one file
+    GET  /save                      the page as one file, of the text looked at last
     POST /api/look                  {"text", "target", "gold", "beam", "force"}
     POST /api/arithmetic            {"text"}
 
@@ -13,6 +13,7 @@ can talk to it through the browser, and asks the model one thing at a time.
 
 import json
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,11 +31,14 @@ from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic
 from dragoman.seeing.history import history
 from dragoman.seeing.look import look
 from dragoman.seeing.looked import Look
-from dragoman.seeing.page import built, page_data, saved_page
+from dragoman.seeing.page import Answer, answer, built, page_data, saved_page
 
 HERE = "127.0.0.1"
 LARGEST_BODY = 1 << 20
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
+LONGEST_TEXT = 5000  # letters
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'"
+)
 BUILT = {
     "/": ("index.html", "text/html"),
     "/app.js": ("app.js", "text/javascript"),
@@ -43,24 +47,25 @@ BUILT = {
 
 
 class LookRequest(Settings):
-    text: str = Field(max_length=5000, description="to look at")
-    target: str | None = Field(None, max_length=5000, description="a reference")
+    text: str = Field(max_length=LONGEST_TEXT, description="to look at")
+    target: str | None = Field(None, max_length=LONGEST_TEXT, description="a reference")
     force: list[int] = Field([], max_length=2000, description="ids that the output must begin with")
     gold: str | None = Field(None, max_length=20_000, description="links between words, as Pharaoh writes them")
     beam: int | None = Field(None, gt=0, le=32, description="beginnings kept at each step")
 
 
 class TextRequest(Settings):
-    text: str = Field(max_length=5000, description="to work through")
+    text: str = Field(max_length=LONGEST_TEXT, description="to work through")
 
 
 class Subject:
     """What the page is about: a model, or a run that has saved none yet; opened anew when a better one is saved."""
 
     def __init__(self, path: Path, text: str = "") -> None:
-        self.path, self.text = path, text
+        self.path = path
         self.one_at_a_time = threading.RLock()
         self.opened: tuple[float, Learned] | None = None
+        self.asked = LookRequest(text=text) if text else None  # last
 
     def learned(self) -> Learned | None:
         try:
@@ -77,25 +82,26 @@ class Subject:
             raise DataError("E-LOOK-05", f"{self.path} holds no model yet; a run saves one after its first validation")
         return found
 
-    def first_look(self) -> Look | None:
-        """At the text the page was opened with; a run that is followed has its dev sentences."""
-        learned = self.learned()
-        text = self.text
-        if not text and (run := history(self.path)) is not None and run.flips:
-            text = run.flips[-1].sentences[0].source
-        return None if learned is None or not text else look(learned, text)
-
     def page(self, *, live: bool) -> str:
         with self.one_at_a_time:
-            data = page_data(self.path, self.learned(), self.first_look(), live=live)
+            learned, asked = self.learned(), self.question()
+            seen = look_at(learned, asked) if learned is not None and asked is not None else None
+            data = page_data(self.path, learned, seen, options_of(asked), live=live)
         return data.model_dump_json() if live else saved_page(data)
 
-    def look(self, asked: LookRequest) -> Look:
+    def question(self) -> LookRequest | None:
+        """The last one; before there was any, a run's own dev sentence."""
+        if self.asked is None and (run := history(self.path)) is not None and run.flips:
+            source = run.flips[-1].sentences[0].source
+            return LookRequest(text=source[:LONGEST_TEXT]) if source.strip() else None
+        return self.asked
+
+    def look(self, asked: LookRequest) -> Answer:
         with self.one_at_a_time:
-            return look(
-                self.needed(), asked.text, target=asked.target or None, gold=asked.gold or None, beam=asked.beam,
-                force=asked.force,
-            )  # fmt: skip
+            learned = self.needed()
+            found = answer(self.path, learned, look_at(learned, asked), options_of(asked))
+            self.asked = asked
+        return found
 
     def arithmetic(self, asked: TextRequest) -> Arithmetic:
         with self.one_at_a_time:
@@ -103,6 +109,17 @@ class Subject:
         if worked is None:
             raise UsageError("E-LOOK-03", "this model has no self-attention to work through")
         return worked
+
+
+def look_at(learned: Learned, asked: LookRequest) -> Look:
+    return look(learned, asked.text, **options_of(asked))
+
+
+def options_of(asked: LookRequest | None) -> dict[str, Any]:
+    """What `look` is given beside the text; a field left empty asks for nothing."""
+    if asked is None:
+        return {}
+    return {"target": asked.target or None, "gold": asked.gold or None, "beam": asked.beam, "force": asked.force}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -142,7 +159,8 @@ class Handler(BaseHTTPRequestHandler):
         return "null" if found is None else found.model_dump_json()
 
     def body(self) -> Any:
-        length = int(self.headers.get("Content-Length") or 0)
+        told = self.headers.get("Content-Length") or ""
+        length = int(told) if told.isdecimal() else 0
         if self.headers.get_content_type() != "application/json" or not 0 < length <= LARGEST_BODY:
             raise UsageError("E-LOOK-06", f"a question is JSON of at most {LARGEST_BODY:,} bytes")
         try:
@@ -163,6 +181,11 @@ class Handler(BaseHTTPRequestHandler):
             self.send(200, make(), kind, save_as)
         except DragomanError as problem:
             self.refuse(400, problem.sentence)
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+            self.close_connection = True  # whoever asked has gone
+        except Exception:  # a bug of ours must not leave the page waiting for an answer
+            traceback.print_exc()
+            self.refuse(500, "something went wrong in dragoman; the terminal says what")
 
     def is_for_us(self) -> bool:
         """Another site's page could ask in this browser's name: then its own name stands in Host or Origin."""

@@ -13,6 +13,7 @@ from dragoman.decoding.classify import Classifier
 from dragoman.decoding.embed import Embedder
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.settings import refuse_wide
 from dragoman.decoding.translate import Translator
 from dragoman.errors import DataError, UsageError
 from dragoman.jobs.open import Learned, load
@@ -31,8 +32,10 @@ def look(
     beam: int | None = None,
     force: Sequence[int] = (),
 ) -> Look:
-    """Everything that there is to see; `target` is a reference to score, `gold` its links to the words of `text` as
-    Pharaoh writes them (0-0 1-2), `force` tokens that the output must begin with."""
+    """Everything that there is to see. `target` is a reference to score; `gold` links the words of `text` to its words,
+    or to those of the output where there is no reference, as Pharaoh writes them (0-0 1-2); `force` are tokens that the
+    output must begin with, or that come next after a writer's text."""
+    refuse_wide(beam)
     learned: Any = load(model) if isinstance(model, str | Path) else model
     refuse_unfit(learned, text, target, gold)
     if isinstance(learned, Translator):

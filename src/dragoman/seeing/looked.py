@@ -66,6 +66,7 @@ class GoldLinks(Settings):
     sure: list[Link]
     possible: list[Link]
     best: "BestHead"
+    of: Literal["output", "reference"]  # whose words the links lead to
 
 
 class BestHead(Settings):
@@ -94,11 +95,12 @@ class WordWeights(Settings):
 class Written(Ranked):
     seconds: float
     nbest: list[Ranked]
-    words: WordWeights | None  # None: the model has no attention over the source
+    words: WordWeights | None
+    note: str = ""  # why there are no `words`
 
 
 class Reference(Ranked):
-    verdict: Literal["search error", "model error", "same"]
+    verdict: Literal["search error", "model error", "same", "unwritable"]
     sentence: str
     bleu: float
     chrf: float
@@ -134,12 +136,13 @@ class Mask(Settings):
 
 
 class Look(Settings):
-    kind: Literal["translate", "write", "fill"]
+    kind: Literal["translate", "write", "fill", "read"]
     text: str
     source: Tokens | None = None  # what the encoder reads
     given: Tokens | None = None  # what the decoder reads
     written: Tokens | None = None  # what it writes, as long as `given`
-    forced: int = 0  # how many of `written` a person gave
+    prompt: int = 0  # of a writer: how many of `written` are the text itself
+    forced: int = 0  # how many of `written`, after the prompt, a person forced
     translation: Written | None = None
     reference: Reference | None = None
     attention: list[AttentionLayer]

@@ -6,7 +6,7 @@ lets the browser run this very program, by its hash, and load nothing from anywh
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -24,6 +24,7 @@ from dragoman.seeing.looked import Look
 from dragoman.seeing.positions import Positions, show_positions
 
 STYLE, PROGRAM = '<link rel="stylesheet" href="app.css">', '<script src="app.js" defer></script>'
+STRICT = "base-uri 'none'; form-action 'none'"  # which default-src does not cover
 POLICY = '<meta http-equiv="Content-Security-Policy" content="{policy}">'
 
 
@@ -35,34 +36,60 @@ class ModelCard(Settings):
     shape: str
 
 
-class PageData(Settings):
-    version: str
-    live: bool
+class Answer(Settings):
+    """All of the page that hangs on the text looked at."""
+
     title: str
-    model: ModelCard | None
     look: Look | None
     arithmetic: list[Arithmetic]
-    positions: Positions | None
     embeddings: Embeddings | None
+    python: str  # the lines that give the same numbers
+
+
+class PageData(Answer):
+    version: str
+    live: bool
+    model: ModelCard | None
+    positions: Positions | None
     training: Training | None
-    python: str
 
 
-def page_data(path: Path, learned: Learned | None, seen: Look | None, *, live: bool = False) -> PageData:
-    """All screens of a model and of one text; `learned` is None while a run has not saved a model yet."""
+def answer(path: Path, learned: Learned | None, seen: Look | None, asked: Mapping[str, Any]) -> Answer:
+    """`asked` is what `look` was given beside the text."""
     text = seen.text if seen else ""
     own = model_arithmetic(learned, text) if learned is not None and text else None
-    return PageData(
-        version=dragoman.__version__,
-        live=live,
-        title=seen.text if seen else name_of(path.resolve()),
-        model=None if learned is None else card_of(path, learned),
+    return Answer(
+        title=text or name_of(path.resolve()),
         look=seen,
         arithmetic=[slides_arithmetic(), toy_arithmetic(), *([own] if own else [])],
-        positions=None if learned is None else show_positions(learned),
         embeddings=None if learned is None else show_embeddings(learned, text),
+        python=python_for(path, text, asked),
+    )
+
+
+def python_for(path: Path, text: str, asked: Mapping[str, Any]) -> str:
+    options = "".join(f", {name}={value!r}" for name, value in asked.items() if value)
+    return (
+        f"import dragoman\n\nseen = dragoman.look({str(path)!r}, {text!r}{options})\nseen.attention[0].weights.unpack()"
+    )
+
+
+def page_data(
+    path: Path,
+    learned: Learned | None,
+    seen: Look | None,
+    asked: Mapping[str, Any] | None = None,
+    *,
+    live: bool = False,
+) -> PageData:
+    """All screens of a model and of one text; `learned` is None while a run has not saved a model yet."""
+    return PageData(
+        **dict(answer(path, learned, seen, asked or {})),
+        version=dragoman.__version__,
+        live=live,
+        model=None if learned is None else card_of(path, learned),
+        positions=None if learned is None else show_positions(learned),
         training=history(path, opener_for(path, learned)),
-        python=f"import dragoman\n\nseen = dragoman.look({str(path)!r}, {text!r})\nseen.attention[0].weights.unpack()",
     )
 
 
@@ -107,7 +134,7 @@ def built(name: str) -> str:
 
 def saved_page(data: PageData) -> str:
     style, program = built("app.css"), built("app.js")
-    policy = f"default-src 'none'; script-src '{digest(program)}'; style-src '{digest(style)}'; img-src data:"
+    policy = f"default-src 'none'; script-src '{digest(program)}'; style-src '{digest(style)}'; img-src data:; {STRICT}"
     json = data.model_dump_json().replace("<", "\\u003c")  # so that no token can end the element
     page = built("index.html").replace("<!--policy-->", POLICY.format(policy=policy))
     page = page.replace(STYLE, f"<style>{style}</style>").replace(PROGRAM, "")

@@ -26,7 +26,7 @@ def look_at_reading(reader: Filler | Embedder | Classifier, text: str) -> Look:
     sides: dict[Side, Tokens] = {"source": show_tokens(tokenizer, ids, before=special.start, after=special.end)}
     maps = watch_reading(reader.model, tokenizer, ids)
     return Look(
-        kind="fill",
+        kind="fill" if asked else "read",
         text=text,
         source=sides["source"],
         attention=[show_map(found, "source", "source", sides) for found in maps],

@@ -16,9 +16,15 @@ SHUT, WIDE = 0.1, 0.9  # below and above which a gate counts as closed and as op
 
 
 def show_steps(
-    watched: Watched, written: Sequence[int], tokenizer: Tokenizer, looked: Float[Tensor, "T K"] | None
+    watched: Watched,
+    written: Sequence[int],
+    tokenizer: Tokenizer,
+    looked: Float[Tensor, "T K"] | None,
+    *,
+    back_only: bool = False,
 ) -> list[Step]:
-    """One for each written token, <end> included; `looked` has a row for each."""
+    """One for each written token, <end> included; `looked` has a row for each, of which the future is left out where
+    a text looks `back_only`."""
     best = watched.log_probs.topk(min(TOP, watched.log_probs.shape[-1]))
     steps = []
     for t, token in enumerate(written):
@@ -34,12 +40,16 @@ def show_steps(
                     Candidate(id=i, token=piece, probability=round(chance, 4))
                     for i, piece, chance in zip(ids, tokenizer.pieces(ids), chances, strict=True)
                 ],
-                looked=None if looked is None else [round(weight, 4) for weight in looked[t].tolist()],
+                looked=None if looked is None else show_row(looked[t, : t + 1] if back_only else looked[t]),
                 gates=[gate for layer, turn in enumerate(turns, start=1) for gate in show_gates(layer, turn)],
                 norm=round(float(torch.linalg.vector_norm(turns[-1].state[0])), 3) if turns else None,
             )
         )
     return steps
+
+
+def show_row(weights: Float[Tensor, " K"]) -> list[float]:
+    return [round(weight, 4) for weight in weights.tolist()]
 
 
 def show_gates(layer: int, turn: Turn) -> list[Gate]:

@@ -1,9 +1,11 @@
 """A translator at work: one search told step by step, and one watched pass over what came out of it."""
 
 import time
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from dragoman.decoding.beam import Hypothesis, SearchConfig, beam_search
 from dragoman.decoding.maps import AttentionMap
@@ -17,12 +19,12 @@ from dragoman.seeing.looked import (
     AttentionLayer,
     Beam,
     BeamNode,
+    GoldLinks,
     Look,
     Ranked,
     Reference,
     Side,
     Tokens,
-    WordWeights,
     Written,
 )
 from dragoman.seeing.steps import show_steps
@@ -57,14 +59,10 @@ def look_at_translation(
         "given": show_tokens(tokenizers.target, best.tokens, before=special.start),
         "written": show_tokens(tokenizers.target, best.tokens, after=special.end),
     }
-    layers = show_layers(watched.maps, sides)
-    links = None
+    layers, links = show_layers(watched.maps, sides), None
     if gold is not None:
-        if not any(found.kind == "cross" for found in watched.maps):
-            raise UsageError("E-LOOK-03", "this model has no attention over the source to hold against gold links")
-        links, layers = against_gold(gold, layers, watched.maps, sides["source"], sides["written"])
+        links, layers = hold_against(gold, translator, source, target, layers, watched.maps, sides)
     looked = mean_over_heads([found for found in watched.maps if found.kind == "cross"])
-    words = None if looked is None else show_words(looked, sides["source"], sides["written"])
     beams = [show_beam(translator, searched, width)]
     if width > 1:
         beams.append(show_beam(translator, search(translator, source, 1, force), 1))
@@ -73,13 +71,34 @@ def look_at_translation(
         text=text,
         **sides,
         forced=len(force),
-        translation=show_outputs(translator, searched, words),
-        reference=None if target is None else judge(translator, source, target, best),
+        translation=show_outputs(translator, searched, looked, sides),
+        reference=None if target is None else judge(translator, source, target, best, width, force),
         attention=layers,
         gold=links,
         steps=show_steps(watched, [*best.tokens, special.end], tokenizers.target, looked),
         beams=beams,
     )
+
+
+def hold_against(
+    gold: str,
+    translator: Translator,
+    source: list[int],
+    target: str | None,
+    layers: list[AttentionLayer],
+    maps: list[AttentionMap],
+    sides: dict[Side, Tokens],
+) -> tuple[GoldLinks, list[AttentionLayer]]:
+    """Links lead to the reference's words where there is one: then its writing is watched, too."""
+    if not any(found.kind == "cross" for found in maps):
+        raise UsageError("E-LOOK-03", "this model has no attention over the source to hold against gold links")
+    if target is None:
+        return against_gold(gold, layers, maps, sides["source"], sides["written"], "output")
+    tokenizers = translator.tokenizers
+    [tokens] = tokenizers.target.encode([clean(target)])
+    watched = watch_translation(translator.model, tokenizers, source, tokens)
+    written = show_tokens(tokenizers.target, tokens, after=tokenizers.special.end)
+    return against_gold(gold, layers, watched.maps, sides["source"], written, "reference")
 
 
 def show_layers(maps: list[AttentionMap], sides: dict[Side, Tokens]) -> list[AttentionLayer]:
@@ -119,11 +138,22 @@ def search(translator: Translator, source: list[int], width: int, force: list[in
 
 
 def refuse_unwritable(translator: Translator, force: list[int]) -> None:
+    """<end> may be forced, as the last one."""
     target = translator.tokenizers.target
-    never = {*target.special.never_written(), target.special.end}
-    wrong = [token for token in force if token in never or not 0 <= token < len(target)]
-    if wrong:
-        raise UsageError("E-LOOK-04", f"the token {wrong[0]} cannot be forced: this model never writes it")
+    never = unwritable(translator)
+    for place, token in enumerate(force):
+        if not 0 <= token < len(target):
+            raise UsageError("E-LOOK-04", f"there is no token {token} to force; this model has {len(target):,}")
+        if token in never or (token == target.special.end and place < len(force) - 1):
+            piece = target.pieces([token])[0]
+            raise UsageError("E-LOOK-04", f"{piece} cannot be forced here: no output of this model may hold it")
+
+
+def unwritable(translator: Translator) -> set[int]:
+    """Tokens that the search lets no output hold."""
+    if translator.search.never is None:
+        return set(translator.tokenizers.special.never_written())
+    return {run[0] for run in translator.search.never if len(run) == 1}
 
 
 def show_beam(translator: Translator, searched: Searched, width: int) -> Beam:
@@ -153,15 +183,21 @@ def show_beam(translator: Translator, searched: Searched, width: int) -> Beam:
     )
 
 
-def show_outputs(translator: Translator, searched: Searched, words: WordWeights | None) -> Written:
+def show_outputs(
+    translator: Translator, searched: Searched, looked: Float[Tensor, "T S"] | None, sides: dict[Side, Tokens]
+) -> Written:
     ranked = [
         Ranked(
             text=text_of(translator, output.tokens), score=round(output.score, 4), log_prob=round(output.log_prob, 4)
         )
         for output in searched.outputs
     ]
+    words = None if looked is None else show_words(looked, sides["source"], sides["written"])
+    note = "This model has no attention over the source." if looked is None else ""
+    if looked is not None and words is None:
+        note = "Nothing was written, so there is nothing to link."
     best = ranked[0].model_dump()
-    return Written(**best, seconds=round(searched.seconds, 3), nbest=ranked, words=words)
+    return Written(**best, seconds=round(searched.seconds, 3), nbest=ranked, words=words, note=note)
 
 
 def text_of(translator: Translator, tokens: list[int]) -> str:
@@ -172,29 +208,42 @@ def text_of(translator: Translator, tokens: list[int]) -> str:
 
 
 @torch.inference_mode()
-def judge(translator: Translator, source: list[int], target: str, best: Hypothesis) -> Reference:
+def judge(
+    translator: Translator, source: list[int], target: str, shown: Hypothesis, width: int, force: list[int]
+) -> Reference:
     """Whom to blame for an output that is not the reference. The search looks for the best score: if the reference has
-    a better one, the search missed it; else the model itself prefers its own."""
+    a better one, the search missed it; else the model itself prefers its own. What was forced is nobody's fault, so
+    the reference is held against what the search finds by itself."""
     [tokens] = translator.tokenizers.target.encode([clean(target)])
+    best = search(translator, source, width, []).outputs[0] if force else shown
     log_prob = log_prob_of(translator, source, tokens)
     score = float(translator.search.way().score(torch.tensor([[log_prob]]), len(tokens) + 1))
-    output = text_of(translator, best.tokens)
+    verdict, words = compare(translator, target, tokens, score, best)
     numbers = f"(log p {log_prob:.2f} against {best.log_prob:.2f}; score {score:.3f} against {best.score:.3f})"
-    if tokens == best.tokens or clean(target) == output:
-        verdict, words = "same", f"The output is the reference {numbers}."
-    elif score > best.score:
-        verdict, words = "search error", f"The model prefers the reference, and the search missed it {numbers}."
-    else:
-        verdict, words = "model error", f"The model prefers its own output to the reference {numbers}."
+    output = text_of(translator, shown.tokens)
     return Reference(
         text=target,
         log_prob=round(log_prob, 4),
         score=round(score, 4),
         verdict=verdict,
-        sentence=words,
+        sentence=f"{words} {numbers}.",
         bleu=round(bleu([output], [target]), 1),
         chrf=round(chrf([output], [target]), 1),
     )
+
+
+def compare(
+    translator: Translator, target: str, tokens: list[int], score: float, best: Hypothesis
+) -> tuple[Literal["search error", "model error", "same", "unwritable"], str]:
+    strange = [token for token in tokens if token in unwritable(translator)]
+    if tokens == best.tokens or clean(target) == text_of(translator, best.tokens):
+        return "same", "The search's own output is the reference"
+    if strange:
+        piece = translator.tokenizers.target.pieces(strange[:1])[0]
+        return "unwritable", f"The reference holds {piece}, which no output may: nobody is to blame"
+    if score > best.score:
+        return "search error", "The model prefers the reference, and the search missed it"
+    return "model error", "The model prefers its own output to the reference"
 
 
 def log_prob_of(translator: Translator, source: list[int], tokens: list[int]) -> float:

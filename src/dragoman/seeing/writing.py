@@ -16,12 +16,13 @@ MORE = 16  # tokens that are written after the text
 
 
 def look_at_writing(writer: TextWriter, text: str, force: list[int]) -> Look:
-    """The tokens of `text`, or those that are forced, and the likeliest ones after them."""
-    first, *prompt = [writer.tokenizer.special.end, *force] if force else begin(writer, text)
-    longest = getattr(writer.model.config, "longest", None) or len(prompt) + 1 + MORE
-    refuse_unfit(writer, prompt, longest)
+    """The tokens of `text`, those that are forced, and the likeliest ones after them."""
+    first, *prompt = begin(writer, text)
+    given = [*prompt, *force]
+    longest = getattr(writer.model.config, "longest", None) or len(given) + 1 + MORE
+    refuse_unfit(writer, given, force, longest)
     began = time.perf_counter()
-    more = go_on(writer, [first, *prompt], min(MORE, longest - len(prompt)))
+    more = [*force, *go_on(writer, [first, *given], min(MORE, longest - len(given)))]
     seconds = time.perf_counter() - began
     whole = [*prompt, *more]
     watched = watch_text(writer.model, writer.tokenizer, [first, *whole[:-1]])
@@ -35,13 +36,14 @@ def look_at_writing(writer: TextWriter, text: str, force: list[int]) -> Look:
         kind="write",
         text=text,
         **sides,
-        forced=len(prompt),
+        prompt=len(prompt),
+        forced=len(force),
         translation=Written(
             text=continuation, score=round(log_prob, 4), log_prob=round(log_prob, 4), seconds=round(seconds, 3),
-            nbest=[], words=None,
+            nbest=[], words=None, note="A language model looks at its own text.",
         ),
         attention=[show_map(found, "given", "given", sides) for found in watched.maps],
-        steps=show_steps(watched, whole, writer.tokenizer, mean_over_heads(watched.maps)),
+        steps=show_steps(watched, whole, writer.tokenizer, mean_over_heads(watched.maps), back_only=True),
     )  # fmt: skip
 
 
@@ -52,16 +54,18 @@ def begin(writer: TextWriter, text: str) -> list[int]:
     return ids if ids[0] == end else [end, *ids]
 
 
-def refuse_unfit(writer: TextWriter, prompt: list[int], longest: int) -> None:
-    if len(prompt) >= longest:
+def refuse_unfit(writer: TextWriter, given: list[int], force: list[int], longest: int) -> None:
+    if len(given) >= longest:
         raise DataError(
             "E-LONG-01",
-            f"the text has {len(prompt):,} tokens and this model looks back on {longest:,} at most; "
+            f"the text has {len(given):,} tokens and this model looks back on {longest:,} at most; "
             "look at a shorter one",
         )
-    wrong = [token for token in prompt if not 0 <= token < len(writer.tokenizer)]
+    wrong = [token for token in force if not 0 <= token < len(writer.tokenizer)]
     if wrong:
-        raise UsageError("E-LOOK-04", f"the token {wrong[0]} cannot be forced: this model never writes it")
+        raise UsageError(
+            "E-LOOK-04", f"there is no token {wrong[0]} to force; this model has {len(writer.tokenizer):,}"
+        )
 
 
 @torch.inference_mode()

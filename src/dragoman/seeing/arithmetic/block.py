@@ -78,8 +78,25 @@ class Case(NamedTuple):
 # ── stages ────────────────────────────────────────────────────────────────────────────────
 
 
-def stage(name: StageName, sentence: str, *matrices: Matrix, terms: Terms | None = None) -> Stage:
-    return Stage(name=name, sentence=sentence, matrices=matrices, terms=terms)
+TITLES: dict[StageName, str] = {
+    "input": "What goes in",
+    "queries": "Queries",
+    "keys": "Keys",
+    "values": "Values",
+    "scores": "Scores: every query with every key",
+    "scaled": "Divided by the root of the width",
+    "masked": "The mask",
+    "weights": "Softmax: weights",
+    "context": "Weights × values",
+    "concat": "The heads side by side",
+    "output": "Output projection",
+    "residual": "Residual: the input comes back",
+    "norm": "Layer norm",
+}
+
+
+def stage(name: StageName, sentence: str, *matrices: Matrix, terms: Terms | None = None, title: str = "") -> Stage:
+    return Stage(name=name, title=title or TITLES[name], sentence=sentence, matrices=matrices, terms=terms)
 
 
 def stages_of(case: Case, entered: Stage) -> tuple[Stage, ...]:
@@ -172,6 +189,7 @@ def scaled_stage(case: Case) -> Stage:
         matrix("", "S", dot(worked.queries, worked.keys)[0, 0], words, words),
         *([] if bias is None else [matrix(f"{shares}+", "B", bias[0, 0], words, words)]),
         matrix("=" if bias is not None else f"{shares}=", "S′", worked.scores[0, 0], words, words),
+        title="" if divided else "Not divided" + (", and a number for the distance" if bias is not None else ""),
     )
 
 
@@ -255,12 +273,13 @@ def norm_stage(case: Case, letter: str, given: Float[Tensor, "1 T D"], normed: F
     return stage(
         "norm",
         norm_sentence(letter, centred, shift is not None, case.norm_first),
-        matrix("", letter, given[0], case.words),
+        matrix("(" if centred else "", letter, given[0], case.words),
         *([matrix("−", "μ", mean[0], case.words, ["μ"])] if centred else []),
-        matrix("÷", "σ", deviation[0], case.words, ["σ"]),
+        matrix(") ÷" if centred else "÷", "σ", deviation[0], case.words, ["σ"]),
         matrix("×", "γ", norm.weight[None], ["γ"]),
         *([] if shift is None else [matrix("+", "β", shift[None], ["β"])]),
         matrix("=", "N", normed[0], case.words),
+        title="" if centred else "RMSNorm",
     )
 
 

@@ -41,6 +41,7 @@ class Terms(Settings):
 
 class Stage(Settings):
     name: StageName
+    title: str
     sentence: str
     matrices: tuple[Matrix, ...]  # left to right as in the formula
     terms: Terms | None = None

@@ -1,0 +1,438 @@
+"""`dragoman runs`: which runs there are, what each holds, whether it is whole; average its checkpoints, or remove it.
+
+The result goes to standard output, as text or with --json as one JSON object a line; notes go to standard error.
+"""
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from dragoman.runs.inventory import Part, Progress, Removal, Settings, Summary
+
+app = App(name="runs", help="list runs, show what one holds, check it, average its checkpoints, remove it")
+
+Run = Annotated[Path, Parameter(help="a run's folder, the one with run.toml")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="print one JSON object a line")]
+
+TOLD = {  # section -> settings that matter; of the model all do
+    "asked": ("preset", "seed", "start_from", "embeddings", "source", "target"),
+    "tokenizer": ("kind", "vocabulary", "joint"),
+    "training": (
+        "steps", "tokens_per_step", "images_per_step", "accumulate", "optimizer", "rate", "schedule", "warmup",
+        "label_smoothing", "validate_every", "save_every", "patience", "average",
+    ),
+    "search": ("beam", "length_penalty"),
+}  # fmt: skip
+
+
+# ── list ──────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command(name="list")
+def list_(
+    folder: Annotated[Path, Parameter(help="where to look, folders below it included")] = Path("runs"),
+    /,
+    *,
+    as_json: Json = False,
+) -> None:
+    """list every run below a folder: what it learns, how far it is, its best validation, its size"""
+    from dragoman.runs.inventory import find_runs, summarise
+
+    found = [summarise(run) for run in find_runs(folder)]
+    if as_json:
+        for one in found:
+            print(to_json(summary_values(one)))
+    elif found:
+        print(draw_table([row_of(one) for one in found]))
+    if not found:
+        print(f"dragoman: there is no run below {folder}", file=sys.stderr)
+
+
+def summary_values(one: "Summary") -> dict[str, Any]:
+    return {
+        "run": str(one.path),
+        "name": one.path.resolve().name,
+        "task": one.task,
+        "family": one.family,
+        **progress_values(one.progress),
+        "bytes": one.bytes,
+        "written": time_of(one.written).isoformat(timespec="seconds") if one.written else None,
+        "problems": one.problems,
+    }
+
+
+def progress_values(progress: "Progress") -> dict[str, Any]:
+    return {
+        "step": progress.done,
+        "steps": progress.planned,
+        "loss": progress.loss,
+        "scores": progress.scores,
+        "state": progress.state,
+        "finished": progress.is_finished,
+    }
+
+
+def row_of(one: "Summary") -> list[str]:
+    progress = one.progress
+    return [
+        str(one.path),
+        " ".join(filter(None, (one.task, one.family))),
+        draw_steps(progress),
+        "" if progress.loss is None else f"{progress.loss:.3f}",
+        draw_scores(progress.scores, most=1),
+        draw_size(one.bytes),
+        f"{time_of(one.written):%Y-%m-%d %H:%M}" if one.written else "",
+        "; ".join([progress.state, *one.problems] if one.task else one.problems),
+    ]
+
+
+def draw_table(rows: list[list[str]]) -> str:
+    head = ["run", "learns to", "steps", "loss", "score", "size", "last written", "state"]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def draw_steps(progress: "Progress") -> str:
+    done, planned = ("?" if n is None else f"{n:,}" for n in (progress.done, progress.planned))
+    return f"{done} of {planned}"
+
+
+def draw_scores(scores: dict[str, float], most: int) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in list(scores.items())[:most])
+
+
+def draw_size(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+
+
+def time_of(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds).astimezone()
+
+
+# ── show ──────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command
+def show(run: Run, /, *, as_json: Json = False) -> None:
+    """show what a run holds: its settings, data, versions and checkpoints, and how it went; every byte is checked"""
+    from dragoman.runs.inventory import parts, progress_of, read_log, read_settings, refuse_no_run
+
+    refuse_no_run(run)
+    settings, log = read_settings(run), read_log(run)
+    values = {
+        "run": str(run),
+        "problem": settings.problem,
+        **progress_values(progress_of(run, settings, log)),
+        "versions": settings.section("run"),
+        "settings": told(settings),
+        "files": files_of(settings),
+        "parts": [part_values(run, part) for part in parts(run, settings)],
+        "model": model_card(run),
+        "last_report": last_of(log, "report"),
+        "last_validation": last_of(log, "validation"),
+    }
+    print(to_json(values) if as_json else draw_run(values))
+
+
+def told(settings: "Settings") -> dict[str, dict[str, Any]]:
+    chosen = {
+        section: {name: settings.section(section)[name] for name in names if name in settings.section(section)}
+        for section, names in TOLD.items()
+    }
+    return {"model": settings.section("model"), **chosen}
+
+
+def files_of(settings: "Settings") -> list[dict[str, Any]]:
+    """The data it was begun with; whether each file is still there, of the same size."""
+    return [
+        {"path": file.get("path", ""), "bytes": file.get("bytes"), "sha256": file.get("sha256", ""), "now": now(file)}
+        for file in settings.section("files").values()
+        if isinstance(file, dict)
+    ]
+
+
+def now(file: dict[str, Any]) -> str:
+    path = Path(str(file.get("path", "")))
+    try:
+        size = path.stat().st_size
+    except (OSError, ValueError):
+        return "missing"
+    return "there" if path.is_dir() or size == file.get("bytes") else "another size"
+
+
+def part_values(run: Path, part: "Part") -> dict[str, Any]:
+    from dragoman.runs.inventory import step_at
+
+    path = run / part.name
+    step = {"step": step_at(path)} if part.name.startswith("checkpoints/") else {}
+    return {"run": str(run), "part": part.name, **step, "whole": not part.problem, "problem": part.problem}
+
+
+def model_card(run: Path) -> dict[str, Any] | None:
+    from dragoman.cli.kind import kind_of
+    from dragoman.runs.inventory import as_object, count_numbers, model_path
+
+    folder = model_path(run)
+    try:
+        about = as_object((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    task, family = kind_of(folder)
+    use = {name: value for name, value in about.items() if name in ("languages", "longest")}
+    return {"task": task, "family": family, "numbers": count_numbers(folder / "weights.safetensors"), **use}
+
+
+def last_of(log: list[dict[str, Any]], kind: str) -> dict[str, Any] | None:
+    return next((line for line in reversed(log) if line.get("kind") == kind), None)
+
+
+def draw_run(values: dict[str, Any]) -> str:
+    lines = [(name, draw_values(about)) for name, about in values["settings"].items()]
+    return "\n".join(
+        f"{name:<12}{text}".rstrip()
+        for name, text in [
+            ("run", values["run"]),
+            *([("damaged", values["problem"])] if values["problem"] else []),
+            ("learns to", " ".join(str(values["versions"].get(name, "")) for name in ("task", "family"))),
+            ("state", draw_state(values)),
+            *lines,
+            ("versions", draw_values(values["versions"], without=("task", "family"))),
+            *(("data", draw_file(file)) for file in values["files"]),
+            *(("part", draw_part(part)) for part in values["parts"]),
+            ("model card", draw_card(values["model"])),
+            ("report", draw_report(values["last_report"])),
+            ("validation", draw_validation(values["last_validation"])),
+        ]
+    )
+
+
+def draw_values(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
+    plain = {name: value for name, value in values.items() if name not in without and value not in ("", None)}
+    return " ".join(f"{name}={value}" for name, value in plain.items() if not isinstance(value, dict | list)) or "–"
+
+
+def draw_state(values: dict[str, Any]) -> str:
+    steps = " of ".join("?" if values[name] is None else f"{values[name]:,}" for name in ("step", "steps"))
+    best = "" if values["loss"] is None else f", best validation {values['loss']:.3f} nats"
+    scores = draw_scores(values["scores"], most=9)
+    return f"{values['state']}, {steps} steps{best}{f' ({scores})' if scores else ''}"
+
+
+def draw_file(file: dict[str, Any]) -> str:
+    changed = "" if file["now"] == "there" else f"  now {file['now']}"
+    return f"{file['path']}  {file['bytes']} bytes  sha256 {str(file['sha256'])[:16]}…{changed}"
+
+
+def draw_part(part: dict[str, Any]) -> str:
+    return f"{part['part']}: {part['problem'] or 'whole'}"
+
+
+def draw_card(card: dict[str, Any] | None) -> str:
+    if card is None:
+        return "no model yet; the first validation saves one"
+    numbers = "weights that cannot be read" if card["numbers"] is None else f"{card['numbers']:,} numbers"
+    languages = " → ".join(filter(None, card.get("languages", [])))
+    return ", ".join(filter(None, (f"{card['family']} that learned to {card['task']}", numbers, languages)))
+
+
+def draw_report(report: dict[str, Any] | None) -> str:
+    if report is None:
+        return "none yet"
+    speed = f"{report.get('counted', 'tokens')} a second"
+    names = {"nats_per_token": "loss", "rate": "rate", "tokens_per_second": speed, "seconds": "seconds in all"}
+    told = [f"{word} {report[name]:,.4g}" for name, word in names.items() if isinstance(report.get(name), int | float)]
+    return ", ".join([f"step {report['step']:,}", *told])
+
+
+def draw_validation(line: dict[str, Any] | None) -> str:
+    from dragoman.runs.inventory import NO_SCORES, finite
+
+    if line is None:
+        return "none yet"
+    scores = {name: line[name] for name in line if name not in NO_SCORES - {"nats_per_token"}}
+    named = {
+        "loss" if name == "nats_per_token" else name: value
+        for name, value in scores.items()
+        if finite(value) is not None
+    }
+    return f"step {line['step']:,}, {draw_scores(named, most=9)}{', the best' if line.get('best') else ''}"
+
+
+# ── verify ────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command
+def verify(*runs: Run, as_json: Json = False) -> int:
+    """check every checkpoint, the model and the tokenizer of runs against their checksums; exit 3 if one is damaged"""
+    from dragoman.errors import UsageError
+    from dragoman.runs.inventory import refuse_no_run
+
+    if not runs:
+        raise UsageError("E-USE-00", "no run was named; give the folders of runs to check")
+    for run in runs:
+        refuse_no_run(run)
+    whole = [verify_one(run, as_json) for run in runs]
+    return 0 if all(whole) else 3
+
+
+def verify_one(run: Path, as_json: bool) -> bool:
+    from dragoman.runs.inventory import parts, read_settings, resume_point
+
+    found = parts(run, read_settings(run))
+    resume = resume_point(run, found)
+    for part in found:
+        word, said = ("damaged", f": {part.problem}") if part.problem else ("whole", "")
+        print(to_json(part_values(run, part)) if as_json else f"{word:<9}{run / part.name}{said}")
+    if as_json:
+        print(to_json({"run": str(run), "resume": str(resume) if resume else None}))
+    else:
+        print(f"{'resume':<9}{draw_resume(run, resume, found)}")
+    return not any(part.problem for part in found)
+
+
+def draw_resume(run: Path, resume: Path | None, found: list["Part"]) -> str:
+    from dragoman.runs.inventory import step_at
+
+    if resume is not None:
+        return f"the same train command goes on from {resume}, step {step_at(resume):,}"
+    has = "no whole checkpoint" if any(part.name.startswith("checkpoints/") for part in found) else "no checkpoint"
+    return f"{run} has {has}: the same train command would begin at step 0, and write model/ anew"
+
+
+# ── average ───────────────────────────────────────────────────────────────────────────────
+
+
+@app.command
+def average(
+    run: Run,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="the model's folder to write; it must not be there yet")],
+    last: Annotated[int | None, Parameter(help="average the newest N checkpoints; all, where nothing is said")] = None,
+    steps: Annotated[
+        list[int] | None, Parameter(consume_multiple=True, negative="", help="average those of these steps")
+    ] = None,
+) -> None:
+    """write a model whose weights are the mean of several checkpoints'"""
+    from dragoman.runs.inventory import choose_checkpoints, refuse_no_run, step_at
+
+    refuse_no_run(run)
+    refuse_taken(out)
+    chosen = choose_checkpoints(run, last, steps)
+    write_average(run, chosen, out)
+    named = ", ".join(f"{step_at(path):,}" for path in chosen)
+    print(f"dragoman: the mean of steps {named}; it was not validated: dragoman score {out} …", file=sys.stderr)
+    print(out)
+
+
+def refuse_taken(out: Path) -> None:
+    """The folder, and the two names that saving uses for a moment beside it."""
+    from dragoman.errors import UsageError
+
+    beside = (out.with_name(out.name + ending) for ending in (".new", ".old")) if out.name else ()
+    for path in (out, *beside):
+        if path.exists() or path.is_symlink():
+            raise UsageError("E-USE-03", f"{path} is there already; remove it, or name another folder as --out")
+
+
+def write_average(run: Path, chosen: list[Path], out: Path) -> None:
+    from dragoman.errors import DataError
+    from dragoman.runs.checkpoint import average_weights
+    from dragoman.runs.model import load_weights, open_model, save_model, weights_of
+
+    saved = open_model(run)
+    try:
+        mean = average_weights(chosen)
+    except FileNotFoundError as problem:
+        raise DataError("E-RUN-02", f"{problem.filename or chosen[0]} went away while it was read; try again") from None
+    load_weights(saved.model, mean, run)
+    save_model(out, saved.model.config, weights_of(saved.model), saved.tokens, saved.about)
+
+
+# ── remove ────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command(name="remove")
+def remove_(
+    run: Run,
+    /,
+    *,
+    checkpoints: Annotated[
+        bool, Parameter(negative="", help="only its checkpoints: the model stays, and works as before")
+    ] = False,
+    yes: Annotated[bool, Parameter(negative="", help="do not ask")] = False,
+) -> int:
+    """remove a run, or only its checkpoints; what dragoman did not write into its folder stays"""
+    from dragoman.errors import UsageError
+    from dragoman.runs.inventory import plan_removal, refuse_to_remove, remove
+    from dragoman.runs.lock import only_writer
+
+    refuse_to_remove(run)
+    if not yes and not can_ask():
+        raise UsageError("E-RUN-15", f"there is no terminal to ask whether {run} may be removed; say so with --yes")
+    with only_writer(run):
+        removal = plan_removal(run, only_checkpoints=checkpoints)
+        if not removal.goes:
+            print(f"dragoman: {run} has no checkpoints to remove", file=sys.stderr)
+            return 0
+        if not yes and not agreed(removal, checkpoints):
+            print("dragoman: nothing was removed", file=sys.stderr)
+            return 0
+        sizes = draw_removal(removal)
+        remove(removal)
+    print("\n".join(f"removed  {line}" for line in sizes))
+    tell_rest(removal, checkpoints)
+    return 0
+
+
+def can_ask() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def agreed(removal: "Removal", only_checkpoints: bool) -> bool:
+    for line in draw_removal(removal):
+        print(f"goes     {line}", file=sys.stderr)
+    for path in removal.stays:
+        print(f"stays    {path}", file=sys.stderr)
+    if only_checkpoints:
+        print(NO_WAY_BACK, file=sys.stderr)
+    print("Remove this for good? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+NO_WAY_BACK = "Without checkpoints the same train command begins at step 0, and writes model/ anew."
+
+
+def draw_removal(removal: "Removal") -> list[str]:
+    return [
+        f"{removal.run / name}  {draw_size(sum(path.lstat().st_size for path in paths))}"
+        for name, paths in removal.by_part().items()
+    ]
+
+
+def tell_rest(removal: "Removal", only_checkpoints: bool) -> None:
+    if only_checkpoints:
+        print(f"dragoman: {NO_WAY_BACK[0].lower()}{NO_WAY_BACK[1:]}", file=sys.stderr)
+    elif removal.stays:
+        names = ", ".join(str(path.relative_to(removal.run)) for path in removal.stays[:5])
+        more = f" and {len(removal.stays) - 5} more" if len(removal.stays) > 5 else ""
+        print(f"dragoman: {names}{more} in {removal.run} stayed: dragoman did not write it", file=sys.stderr)
+
+
+def to_json(value: dict[str, Any]) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, default=str)
+
+
+def plain(value: Any) -> Any:
+    """JSON has neither infinity nor what is no number."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and value - value != 0 else value
