@@ -25,12 +25,14 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--rates", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--keep", type=Path, default=Path("ladder"))
     parser.add_argument("--joined", action="store_true")
     options = parser.parse_args()
     files = {part: corpus(part, options) for part in PARTS}
     command = [*DRAGOMAN, "compare", *files["train"], "--valid", *files["val"], "--test", *files["test"]]
     command += ["--models", options.models, "--minutes", options.minutes, "--rates", options.rates]
+    command += ["--threads", options.threads]
     sys.exit(subprocess.run([*map(str, command), "--out", str(options.keep)], check=False).returncode)
 
 
