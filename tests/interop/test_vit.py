@@ -111,7 +111,7 @@ def test_the_command_imports_classifies_and_looks(folder, tmp_path, capsys):
         assert main(["classify", str(model), str(tmp_path / "a.png"), "--threads", "1"]) == 0
         told.append(capsys.readouterr().out)
     assert told[0] == told[1]
-    assert main(["look", str(theirs), str(tmp_path / "a.png")]) == 0
+    assert main(["look", str(theirs), str(tmp_path / "a.png"), "--out", str(tmp_path / "a.html")]) == 0
     assert "block 2" in capsys.readouterr().out
 
 
