@@ -43,24 +43,26 @@ def read_toml(path: Path) -> dict[str, dict[str, Any]]:
         raise DataError("E-SET-04", f"{path} is not TOML that can be read: {problem}") from None
 
 
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Its whole lines; the last one may have been cut off by a crash, or be in the middle of being written."""
+    if not path.is_file():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
 class Log:
     """One JSON object a line. After a crash, what was logged past the checkpoint is dropped: it will come again."""
 
     def __init__(self, path: Path, after_step: int = 0) -> None:
         self.path = path
-        kept = [line for line in self.lines() if line["step"] <= after_step]
+        kept = [line for line in read_log(path) if line["step"] <= after_step]
         write_file(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
-
-    def lines(self) -> list[dict[str, Any]]:
-        if not self.path.exists():
-            return []
-        found = []
-        for line in self.path.read_text(encoding="utf-8").split("\n"):
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue  # the end of a line that a crash cut off
-        return found
 
     def write(self, line: Mapping[str, Any]) -> None:
         try:

@@ -3,7 +3,6 @@
 Where a checkpoint of that step is still there, so is what the model looked at then.
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from dragoman.decoding.translate import Translator
 from dragoman.decoding.watch import watch_translation
 from dragoman.runs.checkpoint import checkpoint_folder, is_whole
 from dragoman.runs.model import load_weights, read_tensors
-from dragoman.runs.record import read_toml
+from dragoman.runs.record import read_log, read_toml
 from dragoman.seeing.attention import DIGITS, mean_over_heads
 from dragoman.seeing.packed import Packed, pack
 from dragoman.text.reading import clean
@@ -92,19 +91,6 @@ def history(run: Path, opener: Opener | None = None) -> Training | None:
         validations=show_validations(validations),
         flips=[flip(run, line, opener) for line in validations if line["samples"]],
     )
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """Whole lines; the last one may be in the middle of being written."""
-    if not path.is_file():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
 
 
 def show_validations(lines: list[dict[str, Any]]) -> Validations:
