@@ -1,5 +1,6 @@
 """The tree of a search says what the search did: its leaves are the outputs, its sums are the model's own."""
 
+import pytest
 import torch
 
 from dragoman.decoding.beam import beam_search
@@ -33,7 +34,9 @@ def test_telling_changes_nothing(reverser):
     source, _ = reverser.held_out[3]
     _, _, outputs = searched(reverser, source, 4)
     told = reverser.translate([source], beam=4, nbest=4)[0]
-    assert [o.score for o in outputs] == [told.score, *(other.score for other in told.alternatives)]
+    assert [o.score for o in outputs] == pytest.approx(
+        [told.score, *(other.score for other in told.alternatives)], abs=1e-4
+    )
 
 
 def test_every_node_is_less_likely_than_its_parent_and_one_step_later(reverser):

@@ -1,20 +1,21 @@
 """Beam search: keep the `beam` likeliest beginnings, extend each by one token, repeat.
 
-Search knows two things of a model: `decode` continues the beginnings, `select_rows` reorders what it keeps of them.
-How a beam is finished is a part that is passed in (finish.py). A beam of one is greedy search.
+Of a writer it knows that it goes on with beginnings and how likely it finds each token after them (candidates.py), and
+that `select_rows` reorders what it keeps of them. How a beam is finished is a part that is passed in (finish.py). A
+beam of one is greedy search. Every sentence is at a step of its own, so others may join where the writer allows it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
-from torch import Tensor
 
 from dragoman.config import Settings
+from dragoman.decoding.candidates import Candidates, Proposing, consider, propose
 from dragoman.decoding.finish import Finish, Mean, Wu
-from dragoman.decoding.forbidden import forbid, forbid_repeats
 from dragoman.models.state import State, Writer, select_rows
 from dragoman.text.special import SpecialIds
 
@@ -50,6 +51,9 @@ class SearchConfig(Settings):
     def longest(self, source_tokens: int) -> int:
         return min(int(self.longest_ratio * source_tokens) + self.longest_extra, self.longest_output)
 
+    def never_written(self, special: SpecialIds) -> list[tuple[int, ...]]:
+        return [(token,) for token in special.never_written()] if self.never is None else list(self.never)
+
     def way(self) -> Finish:
         if self.finish == "wu":
             return Wu(self.length_penalty)
@@ -65,27 +69,32 @@ class Hypothesis(NamedTuple):
 class Beams(NamedTuple):
     """What is known of each sentence still searched: beginnings alive, and the best finished ones, best first."""
 
-    tokens: Int[Tensor, "B W L"]
-    log_probs: Float[Tensor, "B W"]
-    done: Int[Tensor, "B W L"]
-    done_log_probs: Float[Tensor, "B W"]
-    done_scores: Float[Tensor, "B W"]
-    done_lengths: Int[Tensor, "B W"]
+    places: Int[np.ndarray, " B"]  # which sentence it is
+    limits: Int[np.ndarray, " B"]  # tokens its output may have
+    written: Int[np.ndarray, " B"]  # tokens of its beginnings so far
+    tokens: Int[np.ndarray, "B W L"]  # as many as are written count
+    log_probs: Float[np.ndarray, "B W"]
+    done: Int[np.ndarray, "B W L"]
+    done_log_probs: Float[np.ndarray, "B W"]
+    done_scores: Float[np.ndarray, "B W"]
+    done_lengths: Int[np.ndarray, "B W"]
+
+    def take(self, rows: Int[np.ndarray, " N"] | Bool[np.ndarray, " B"]) -> "Beams":
+        return Beams(*(part[rows] for part in self))
 
 
 class Considered(NamedTuple):
     """One step of a search, as whoever asked is told of it."""
 
-    sentences: Int[Tensor, " B"]  # which they are
-    options: Float[Tensor, "B W V"]  # log-probabilities of each beginning with each token after it, <end> left out
-    ended: Float[Tensor, "B W"]  # of each beginning with <end>; −∞ where it may not end here
-    scores: Float[Tensor, "B W"]  # what those are worth
-    parents: Int[Tensor, "B W"]  # which beginning each of the kept ones continues
-    tokens: Int[Tensor, "B W"]  # … with which token
-    log_probs: Float[Tensor, "B W"]
+    places: Int[np.ndarray, " B"]  # which sentences they are
+    candidates: Candidates
+    ended: Float[np.ndarray, "B W"]  # log-probability of each beginning with <end>; −∞ where it may not end here
+    scores: Float[np.ndarray, "B W"]  # what those are worth
+    parents: Int[np.ndarray, "B W"]  # which beginning each of the kept ones continues
+    tokens: Int[np.ndarray, "B W"]  # … with which token
+    log_probs: Float[np.ndarray, "B W"]
 
 
-@torch.inference_mode()
 def beam_search(
     writer: Writer,
     state: State,
@@ -95,108 +104,158 @@ def beam_search(
     prefixes: Sequence[Sequence[int]] | None = None,  # tokens that each output must begin with
     tell: Callable[[Considered], None] | None = None,  # is told of every step
 ) -> list[list[Hypothesis]]:
-    """For each sentence in `state`, its best finished hypotheses, best first. Rows are sentence-major: b · W + i."""
-    width, sentences, way = max(config.beam, config.nbest), len(longest), config.way()
-    state = select_rows(state, torch.arange(sentences).repeat_interleave(width))
-    beams = no_beams(sentences, width)
-    newest = torch.full((sentences * width, 1), special.start)
-    limits = torch.tensor(longest)
-    places = torch.arange(sentences)  # which sentence each row of `beams` belongs to
-    found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
-
-    for length in range(1, int(way.steps(limits).max()) + 1):
-        logits, state = writer.decode(newest, state)
-        options = weigh(logits[:, -1], beams, special, config)
-        if prefixes is not None:
-            force(options, [prefixes[place] for place in places.tolist()], length)
-        last = way.steps(limits).eq(length)
-        ended = way.may_end(options, beams.log_probs, special.end, last)
-        scores = way.score(ended, length)
-        beams = finish(beams, ended, scores)
-        options[..., special.end] = -torch.inf
-        beams, parents = extend(beams, options)
-        if tell is not None:
-            tell(Considered(places, options, ended, scores, parents, beams.tokens[:, :, -1], beams.log_probs))
-        if way.cuts and last.any():
-            cut = beams.log_probs.masked_fill(~last[:, None], -torch.inf)
-            beams = finish(beams, cut, way.score(cut, length))
-
-        settled = way.is_settled(beams.log_probs, beams.done_scores, length, limits, config.nbest)
-        over = last | settled | ((width == 1) & beams.done_scores[:, 0].isfinite())
-        for row in over.nonzero().flatten().tolist():
-            found[int(places[row])] = hypotheses(beams, row, config.nbest)
-        if over.all():
-            break
-        going = (~over).nonzero().flatten()
-        rows = (parents + torch.arange(len(places))[:, None] * width)[going].flatten()
-        state = select_rows(state, rows)
-        beams, places, limits = Beams(*(part[going] for part in beams)), places[going], limits[going]
-        newest = beams.tokens[:, :, -1].reshape(-1, 1)
+    """For each sentence in `state`, its best finished hypotheses, best first."""
+    search = Search(writer, special, config, prefixes, tell)
+    search.admit(state, range(len(longest)), longest)
+    found: list[list[Hypothesis]] = [[] for _ in longest]
+    while len(search):
+        for place, hypotheses in search.step():
+            found[place] = hypotheses
     return found
 
 
-def no_beams(sentences: int, width: int) -> Beams:
-    log_probs = torch.full((sentences, width), -torch.inf)
+class Search:
+    """Sentences that are searched together, each at its own step. Rows are sentence-major: b · W + i."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        special: SpecialIds,
+        config: SearchConfig,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        tell: Callable[[Considered], None] | None = None,
+    ) -> None:
+        self.writer, self.special, self.config, self.prefixes, self.tell = writer, special, config, prefixes, tell
+        self.width, self.way = max(config.beam, config.nbest), config.way()
+        self.never = config.never_written(special)
+        hangs_on_text = prefixes is not None or config.no_repeat or any(len(run) > 1 for run in self.never)
+        # where the next token hangs on the logits alone, the writer itself may find the best; and sentences may join
+        self.may_join = isinstance(writer, Proposing) and not hangs_on_text
+        self.state: State = None
+        self.beams = no_beams(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), self.width)
+
+    def __len__(self) -> int:
+        return len(self.beams.places)
+
+    def admit(self, state: State, places: Sequence[int], longest: Sequence[int]) -> None:
+        """Begin with these sentences, beside those that are under way; then all must be such that they `may_join`."""
+        rows = torch.arange(len(places)).repeat_interleave(self.width)
+        state = select_rows(state, rows)
+        newer = no_beams(np.array(places), np.array(longest), self.width)
+        self.state = self.state.join(state) if len(self) else state
+        self.beams = together(self.beams, newer) if len(self) else newer
+
+    def step(self) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Extend every beginning by one token; the sentences that are over by it, with what was found."""
+        way, before = self.way, self.beams
+        length = before.written + 1
+        candidates = self.candidates()
+        last = way.steps(before.limits) == length
+        ended = way.may_end(candidates, before.log_probs, last)
+        scores = way.score(ended, length[:, None])
+        beams, parents = extend(finish(before, ended, scores), candidates)
+        if self.tell is not None:
+            newest = np.take_along_axis(beams.tokens, before.written[:, None, None], axis=2)[..., 0]
+            self.tell(Considered(beams.places, candidates, ended, scores, parents, newest, beams.log_probs))
+        if way.cuts and last.any():
+            cut = np.where(last[:, None], beams.log_probs, -np.inf)
+            beams = finish(beams, cut, way.score(cut, length[:, None]))
+        settled = way.is_settled(beams.log_probs, beams.done_scores, length, beams.limits, self.config.nbest)
+        over = last | settled
+        if self.width == 1:
+            over |= beams.done_scores[:, 0] > -np.inf
+        self.go_on(beams, parents, over)
+        for row in np.flatnonzero(over).tolist():
+            yield int(beams.places[row]), hypotheses(beams, row, self.config.nbest)
+
+    def candidates(self) -> Candidates:
+        beams, most = self.beams, self.width if self.tell is None else 2 * self.width
+        newest = newest_tokens(beams, self.special.start)
+        if isinstance(self.writer, Proposing) and self.may_join:
+            never = [run[0] for run in self.never]
+            found, self.state = propose(self.writer, newest, self.state, beams.log_probs, most, self.special.end, never)
+            return found
+        logits, self.state = self.writer.decode(torch.from_numpy(newest), self.state)
+        prefixes = None if self.prefixes is None else [self.prefixes[place] for place in beams.places.tolist()]
+        tokens = beams.tokens[:, :, : beams.written[0]]  # none has joined later: all are as long
+        return consider(
+            logits[:, -1], tokens, beams.log_probs, most, self.special, self.never, self.config.no_repeat, prefixes
+        )
+
+    def go_on(self, beams: Beams, parents: Int[np.ndarray, "B W"], over: Bool[np.ndarray, " B"]) -> None:
+        going = np.flatnonzero(~over)
+        if len(going):
+            rows = (parents + np.arange(len(parents))[:, None] * self.width)[going].flatten()
+            self.state = select_rows(self.state, torch.from_numpy(rows))
+        self.beams = beams if len(going) == len(over) else beams.take(going)
+
+
+def no_beams(places: Int[np.ndarray, " B"], longest: Int[np.ndarray, " B"], width: int) -> Beams:
+    sentences = len(places)
+    log_probs = np.full((sentences, width), -np.inf, dtype=np.float32)
     log_probs[:, 0] = 0.0  # the beams start equal; let only the first one speak
-    nothing = torch.zeros(sentences, width, 0, dtype=torch.long)
-    never = torch.full((sentences, width), -torch.inf)
-    return Beams(nothing, log_probs, nothing, never, never, torch.zeros(sentences, width, dtype=torch.long))
+    nothing = np.zeros((sentences, width, 16), dtype=np.int64)
+    never = np.full((sentences, width), -np.inf, dtype=np.float32)
+    counts = np.zeros((sentences, width), dtype=np.int64)
+    written = np.zeros(sentences, dtype=np.int64)
+    return Beams(places, longest, written, nothing, log_probs, nothing, never, never, counts)
 
 
-def weigh(
-    logits: Float[Tensor, "N V"], beams: Beams, special: SpecialIds, config: SearchConfig
-) -> Float[Tensor, "B W V"]:
-    """Log-probabilities of each beginning with each token after it, those that may not be written at −∞."""
-    sentences, width = beams.log_probs.shape
-    options = beams.log_probs[..., None] + logits.log_softmax(dim=-1).unflatten(0, (sentences, width))
-    never = [(token,) for token in special.never_written()] if config.never is None else config.never
-    forbid(options, beams.tokens, never)
-    if config.no_repeat:
-        forbid_repeats(options, torch.nn.functional.pad(beams.tokens, (1, 0), value=special.start), config.no_repeat)
-    return options
+def together(some: Beams, others: Beams) -> Beams:
+    room = max(some.tokens.shape[2], others.tokens.shape[2])
+    some, others = with_room(some, room), with_room(others, room)
+    return Beams(*(np.concatenate([a, b]) for a, b in zip(some, others, strict=True)))
 
 
-def allowed(logits: Float[Tensor, "N V"], special: SpecialIds) -> Float[Tensor, "N V"]:
-    """Log-probabilities, those of tokens that are never written at −∞."""
-    log_probs = logits.log_softmax(dim=-1)
-    log_probs[:, special.never_written()] = -torch.inf
-    return log_probs
+def with_room(beams: Beams, tokens: int) -> Beams:
+    """Room for so many tokens."""
+    more = tokens - beams.tokens.shape[2]
+    if more <= 0:
+        return beams
+    wider = ((0, 0), (0, 0), (0, more))
+    return beams._replace(tokens=np.pad(beams.tokens, wider), done=np.pad(beams.done, wider))
 
 
-def force(options: Float[Tensor, "B W V"], prefixes: Sequence[Sequence[int]], length: int) -> None:
-    """Where a sentence's prefix has a token at this place, leave only that option."""
-    for row, prefix in enumerate(prefixes):
-        if length <= len(prefix):
-            kept = options[row, :, prefix[length - 1]].clone()
-            options[row] = -torch.inf
-            options[row, :, prefix[length - 1]] = kept
+def newest_tokens(beams: Beams, start: int) -> Int[np.ndarray, "N 1"]:
+    """What each beginning ends with; `start` where it has not begun."""
+    last = np.maximum(beams.written - 1, 0)[:, None, None]
+    newest = np.take_along_axis(beams.tokens, last, axis=2)
+    return np.where(beams.written[:, None, None] > 0, newest, start).reshape(-1, 1)
 
 
-def finish(beams: Beams, log_probs: Float[Tensor, "B W"], scores: Float[Tensor, "B W"]) -> Beams:
+def finish(beams: Beams, log_probs: Float[np.ndarray, "B W"], scores: Float[np.ndarray, "B W"]) -> Beams:
     """Keep the best of the beginnings that end here, with this log-probability and score, and of those that ended
     before."""
-    width, written = beams.tokens.shape[1:]
-    scores = torch.cat([beams.done_scores, scores], dim=1)
-    best = scores.topk(width).indices
-    tokens = torch.cat([beams.done, beams.tokens], dim=1)  # (B 2W L)
-    lengths = torch.cat([beams.done_lengths, torch.full_like(beams.done_lengths, written)], dim=1)
+    if not (scores > -np.inf).any():
+        return beams
+    scores = np.concatenate([beams.done_scores, scores], axis=1)
+    best = best_places(scores, beams.tokens.shape[1])
+    lengths = np.broadcast_to(beams.written[:, None], beams.done_lengths.shape)
     return beams._replace(
-        done=tokens.gather(1, best[..., None].expand(-1, -1, tokens.shape[2])),
-        done_log_probs=torch.cat([beams.done_log_probs, log_probs], dim=1).gather(1, best),
-        done_scores=scores.gather(1, best),
-        done_lengths=lengths.gather(1, best),
+        done=np.take_along_axis(np.concatenate([beams.done, beams.tokens], axis=1), best[..., None], axis=1),
+        done_log_probs=np.take_along_axis(np.concatenate([beams.done_log_probs, log_probs], axis=1), best, axis=1),
+        done_scores=np.take_along_axis(scores, best, axis=1),
+        done_lengths=np.take_along_axis(np.concatenate([beams.done_lengths, lengths], axis=1), best, axis=1),
     )
 
 
-def extend(beams: Beams, options: Float[Tensor, "B W V"]) -> tuple[Beams, Int[Tensor, "B W"]]:
+def extend(beams: Beams, candidates: Candidates) -> tuple[Beams, Int[np.ndarray, "B W"]]:
     """The likeliest beginnings that are one token longer, and which beginning each of them continues."""
-    vocabulary = options.shape[-1]
-    log_probs, flat = options.flatten(1).topk(options.shape[1])
-    parents, newest = flat // vocabulary, flat % vocabulary
-    before = beams.tokens.gather(1, parents[..., None].expand(-1, -1, beams.tokens.shape[2]))
-    tokens = torch.cat([before, newest[..., None]], dim=2)
-    done = torch.nn.functional.pad(beams.done, (0, 1))  # as long as the others, so that they can be gathered together
-    return beams._replace(tokens=tokens, log_probs=log_probs, done=done), parents
+    sentences, width, most = candidates.tokens.shape
+    options = candidates.log_probs.reshape(sentences, width * most)
+    best = best_places(options, width)
+    newest = np.take_along_axis(candidates.tokens.reshape(sentences, width * most), best, axis=1)
+    parents = best // most
+    beams = with_room(beams, 2 * int(beams.written.max()) if beams.written.max() == beams.tokens.shape[2] else 0)
+    tokens = np.take_along_axis(beams.tokens, parents[..., None], axis=1)
+    np.put_along_axis(tokens, beams.written[:, None, None], newest[..., None], axis=2)
+    log_probs = np.take_along_axis(options, best, axis=1)
+    return beams._replace(tokens=tokens, log_probs=log_probs, written=beams.written + 1), parents
+
+
+def best_places(values: Float[np.ndarray, "B N"], count: int) -> Int[np.ndarray, "B count"]:
+    """Where the largest of each row stand, the largest first; of equal ones the first."""
+    return np.argsort(-values, axis=1, kind="stable")[:, :count]
 
 
 def hypotheses(beams: Beams, row: int, count: int) -> list[Hypothesis]:
@@ -205,5 +264,5 @@ def hypotheses(beams: Beams, row: int, count: int) -> list[Hypothesis]:
     return [
         Hypothesis(tokens[:length], log_prob, score)
         for tokens, length, log_prob, score in zip(*(part[:count].tolist() for part in parts), strict=True)
-        if score > -torch.inf
+        if score > -np.inf
     ]

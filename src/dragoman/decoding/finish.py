@@ -9,11 +9,12 @@
 The length |Y| counts <end>. A beam of one ends with its first <end> in either way: that is greedy search.
 """
 
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-import torch
+import numpy as np
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+
+from dragoman.decoding.candidates import Candidates
 
 
 @runtime_checkable
@@ -23,72 +24,79 @@ class Finish(Protocol):
         """Whether an output without <end> counts when there is no room for more."""
         ...
 
-    def steps(self, longest: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+    def steps(self, longest: Int[np.ndarray, " B"]) -> Int[np.ndarray, " B"]:
         """At which step outputs of at most so many tokens are over."""
         ...
 
     def may_end(
-        self, options: Float[Tensor, "B W V"], before: Float[Tensor, "B W"], end: int, last: Bool[Tensor, " B"]
-    ) -> Float[Tensor, "B W"]:
+        self, candidates: Candidates, before: Float[np.ndarray, "B W"], last: Bool[np.ndarray, " B"]
+    ) -> Float[np.ndarray, "B W"]:
         """Log-probabilities of ending here; −∞ where a beginning may not. `before` are those without it."""
         ...
 
-    def score(self, log_probs: Float[Tensor, "B W"], length: int) -> Float[Tensor, "B W"]: ...
+    def score(self, log_probs: Float[np.ndarray, "B W"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B W"]:
+        """What outputs of this log-probability and length are worth, <end> counted."""
+        ...
 
     def is_settled(
         self,
-        alive: Float[Tensor, "B W"],
-        done: Float[Tensor, "B W"],
-        length: int,
-        longest: Int[Tensor, " B"],
+        alive: Float[np.ndarray, "B W"],
+        done: Float[np.ndarray, "B W"],
+        length: Int[np.ndarray, " B"],
+        longest: Int[np.ndarray, " B"],
         wanted: int,
-    ) -> Bool[Tensor, " B"]:
+    ) -> Bool[np.ndarray, " B"]:
         """Where no beginning alive need be followed: `alive` are log-probabilities and `done` scores, best first."""
         ...
 
 
-def length_penalty(length: int, alpha: float) -> float:
+def length_penalty(length: int | Int[np.ndarray, "*any"], alpha: float) -> Any:
     """lp(Y) = (5 + |Y|)^α / (5 + 1)^α   (Wu et al. 2016, eq. 14), <end> counted."""
     return ((5 + length) / 6) ** alpha
+
+
+def worth(way: Finish, log_prob: float, length: int) -> float:
+    """The score of one output."""
+    return float(way.score(np.array([[log_prob]]), np.array([[length]]))[0, 0])
 
 
 class Wu(NamedTuple):
     alpha: float
     cuts: bool = False
 
-    def steps(self, longest: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+    def steps(self, longest: Int[np.ndarray, " B"]) -> Int[np.ndarray, " B"]:
         return longest + 1  # and <end>
 
     def may_end(
         self,
-        options: Float[Tensor, "B W V"],
-        before: Float[Tensor, "B W"],  # noqa: ARG002
-        end: int,
-        last: Bool[Tensor, " B"],
-    ) -> Float[Tensor, "B W"]:
+        candidates: Candidates,
+        before: Float[np.ndarray, "B W"],
+        last: Bool[np.ndarray, " B"],
+    ) -> Float[np.ndarray, "B W"]:
         """Not where W other tokens are likelier, unless there is no room for one more.
 
         So a beam of one ends where greedy search does, and a beam of the whole vocabulary may end anywhere.
         """
-        ended = options[..., end].clone()
-        likelier = (options > ended[..., None]).sum(dim=-1)
-        return ended.masked_fill((likelier >= options.shape[1]) & ~last[:, None], -torch.inf)
+        width, most = before.shape[1], candidates.log_probs.shape[2]
+        if most < width:
+            return candidates.ended
+        outdone = candidates.log_probs[..., width - 1] > candidates.ended
+        return np.where(outdone & ~last[:, None], -np.inf, candidates.ended)
 
-    def score(self, log_probs: Float[Tensor, "B W"], length: int) -> Float[Tensor, "B W"]:
+    def score(self, log_probs: Float[np.ndarray, "B W"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B W"]:
         return log_probs / length_penalty(length, self.alpha)
 
     def is_settled(
         self,
-        alive: Float[Tensor, "B W"],
-        done: Float[Tensor, "B W"],
-        length: int,  # noqa: ARG002
-        longest: Int[Tensor, " B"],
+        alive: Float[np.ndarray, "B W"],
+        done: Float[np.ndarray, "B W"],
+        length: Int[np.ndarray, " B"],  # noqa: ARG002
+        longest: Int[np.ndarray, " B"],
         wanted: int,
-    ) -> Bool[Tensor, " B"]:
+    ) -> Bool[np.ndarray, " B"]:
         """A longer text is never likelier, so a beginning is worth at most its own log-probability under the last
         penalty."""
-        penalties = torch.tensor([length_penalty(most + 1, self.alpha) for most in longest.tolist()])
-        return alive[:, 0] / penalties <= done[:, wanted - 1]
+        return alive[:, 0] / length_penalty(longest + 1, self.alpha) <= done[:, wanted - 1]
 
 
 class Mean(NamedTuple):
@@ -100,32 +108,33 @@ class Mean(NamedTuple):
     def cuts(self) -> bool:
         return not self.free_end
 
-    def steps(self, longest: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+    def steps(self, longest: Int[np.ndarray, " B"]) -> Int[np.ndarray, " B"]:
         return longest  # with <end>
 
     def may_end(
-        self, options: Float[Tensor, "B W V"], before: Float[Tensor, "B W"], end: int, last: Bool[Tensor, " B"]
-    ) -> Float[Tensor, "B W"]:
+        self, candidates: Candidates, before: Float[np.ndarray, "B W"], last: Bool[np.ndarray, " B"]
+    ) -> Float[np.ndarray, "B W"]:
         """Where it is among the W likeliest options of all beginnings together."""
-        ended = options[..., end].clone()
-        least = options.flatten(1).topk(options.shape[1]).values[:, -1:]
-        ended = ended.masked_fill(ended < least, -torch.inf)
-        return torch.where(last[:, None], before, ended) if self.free_end else ended
+        sentences, width = before.shape
+        options = np.concatenate([candidates.log_probs.reshape(sentences, -1), candidates.ended], axis=1)
+        least = np.partition(options, -width, axis=1)[:, -width, None]
+        ended = np.where(candidates.ended < least, -np.inf, candidates.ended)
+        return np.where(last[:, None], before, ended) if self.free_end else ended
 
-    def score(self, log_probs: Float[Tensor, "B W"], length: int) -> Float[Tensor, "B W"]:
-        return log_probs / length**self.power
+    def score(self, log_probs: Float[np.ndarray, "B W"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B W"]:
+        return log_probs / length.astype(np.float64) ** self.power
 
     def is_settled(
         self,
-        alive: Float[Tensor, "B W"],
-        done: Float[Tensor, "B W"],
-        length: int,
-        longest: Int[Tensor, " B"],
+        alive: Float[np.ndarray, "B W"],
+        done: Float[np.ndarray, "B W"],
+        length: Int[np.ndarray, " B"],
+        longest: Int[np.ndarray, " B"],
         wanted: int,  # noqa: ARG002  all beams are filled, however many are asked for
-    ) -> Bool[Tensor, " B"]:
-        full = done[:, -1].isfinite()
+    ) -> Bool[np.ndarray, " B"]:
+        full = done[:, -1] > -np.inf
         if self.early is True:
             return full
         patient = self.early == "never" and self.power > 0
-        lengths = longest.to(alive.dtype) if patient else torch.full_like(alive[:, 0], length)
-        return full & (alive[:, 0] / lengths**self.power <= done[:, -1])
+        lengths = longest if patient else length
+        return full & (alive[:, 0] / lengths.astype(np.float64) ** self.power <= done[:, -1])

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from dragoman.decoding.engine import Engine, make_engine
 from dragoman.decoding.sample import keep_likely
 from dragoman.decoding.settings import SampleConfig
 from dragoman.errors import DataError
@@ -24,6 +25,7 @@ HALF = "\ufffd"  # how half of a character is decoded, until its other bytes com
 class TextWriter:
     def __init__(self, model: nn.Module, tokenizers: Tokenizers, sampling: SampleConfig | None = None) -> None:
         self.model: Any = model.eval()  # a module that is also `Writing`
+        self.engine: Engine | None = None  # made when it is first asked for
         self.tokenizer = tokenizers.target
         self.sampling = sampling or SampleConfig()  # where a caller says nothing
         self.longest: int | None = getattr(self.model.config, "longest", None)  # tokens in its window, if it has one
@@ -86,15 +88,21 @@ class TextWriter:
         """Tokens that a model with a full window goes on from: half of it, so that there is room for others."""
         return max(1, (self.longest or 0) // 2)
 
+    def writer(self) -> Any:
+        """The engine, or the model itself where the engine cannot take it."""
+        self.engine = self.engine or make_engine(self.model)
+        return self.engine.with_threads(torch.get_num_threads()) if self.engine else self.model
+
     def draw(self, ids: list[int], tokens: int, config: SampleConfig) -> Iterator[int]:
         """Token after token. A model with a window that is full goes on from the second half of it."""
         luck = torch.Generator().manual_seed(config.seed % (1 << 63))
         never = self.tokenizer.special.never_written()
-        text, newest, state, seen = list(ids), list(ids), self.model.begin(1), 0
+        writer = self.writer()
+        text, newest, state, seen = list(ids), list(ids), writer.begin(1), 0
         for _ in range(tokens):
             if self.longest and seen + len(newest) > self.longest:
-                newest, state, seen = text[-self.remembered() :], self.model.begin(1), 0
-            logits, state = self.model.decode(torch.tensor([newest]), state)
+                newest, state, seen = text[-self.remembered() :], writer.begin(1), 0
+            logits, state = writer.decode(torch.tensor([newest]), state)
             seen += len(newest)
             scores = against_repetition(logits[:, -1], text, config.repetition)
             scores[:, never] = -torch.inf

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dragoman.decoding.beam import Hypothesis, allowed
+from dragoman.decoding.beam import Hypothesis
 from dragoman.decoding.settings import SampleConfig
 from dragoman.models.state import State, Writer, select_rows
 from dragoman.modules.activations import softmax
@@ -49,6 +49,13 @@ def sample(
         newest = torch.tensor([[tokens[place][-1]] for place in places])
         state = select_rows(state, torch.tensor(going, dtype=torch.long))
     return [Hypothesis(text, log_prob, log_prob) for text, log_prob in zip(tokens, log_probs, strict=True)]
+
+
+def allowed(logits: Float[Tensor, "N V"], special: SpecialIds) -> Float[Tensor, "N V"]:
+    """Log-probabilities, those of tokens that are never written at −∞."""
+    log_probs = logits.log_softmax(dim=-1)
+    log_probs[:, special.never_written()] = -torch.inf
+    return log_probs
 
 
 def keep_likely(log_p: Float[Tensor, "N V"], config: SampleConfig) -> Float[Tensor, "N V"]:

@@ -6,10 +6,10 @@ of each step are shown, as many as the beam is wide: there are as many more as t
 
 from typing import Literal, NamedTuple
 
-import torch
+import numpy as np
 
-from dragoman.decoding.beam import Considered, Hypothesis
-from dragoman.decoding.finish import Finish
+from dragoman.decoding.beam import Considered, Hypothesis, best_places
+from dragoman.decoding.finish import Finish, worth
 from dragoman.text.special import SpecialIds
 
 Fate = Literal["kept", "finished", "pruned"]
@@ -40,26 +40,26 @@ class Tree:
         step = self.nodes[self.alive[0]].step + 1
         for beam, node in enumerate(self.alive):
             ended, score = float(seen.ended[0, beam]), float(seen.scores[0, beam])
-            if ended > -torch.inf:
+            if ended > -np.inf:
                 self.nodes.append(Node(node, step, self.end, ended, score, "finished"))
         kept = list(zip(seen.parents[0].tolist(), seen.tokens[0].tolist(), seen.log_probs[0].tolist(), strict=True))
         before = self.alive
         self.prune(seen, step, {(parent, token) for parent, token, _ in kept}, kept[-1][2])
         self.alive = []
         for parent, token, log_prob in kept:
-            if log_prob > -torch.inf:  # fewer beginnings than beams: at the first step, or after a forced token
+            if log_prob > -np.inf:  # fewer beginnings than beams: at the first step, or after a forced token
                 self.alive.append(len(self.nodes))
                 score = self.worth(log_prob, step)
                 self.nodes.append(Node(before[parent], step, token, log_prob, score, "kept"))
 
     def prune(self, seen: Considered, step: int, kept: set[tuple[int, int]], worst: float) -> None:
         """The best of what was not kept."""
-        options = seen.options[0]
-        width, vocabulary = options.shape
-        best = options.flatten().topk(min(2 * width, options.numel()))
-        for log_prob, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-            beam, token = divmod(place, vocabulary)
-            if (beam, token) in kept or log_prob == -torch.inf or beam >= len(self.alive):
+        options, tokens = seen.candidates.log_probs[0], seen.candidates.tokens[0]
+        width, most = options.shape
+        for place in best_places(options.reshape(1, -1), 2 * width)[0].tolist():
+            beam, rank = divmod(place, most)
+            log_prob, token = float(options[beam, rank]), int(tokens[beam, rank])
+            if (beam, token) in kept or log_prob == -np.inf or beam >= len(self.alive):
                 continue
             reason = f"log p {log_prob:.2f} is below {worst:.2f}, the last of the {width} kept"
             score = self.worth(log_prob, step)
@@ -69,7 +69,7 @@ class Tree:
         """The whole tree when the search is over: outputs get their ranks, the others the reason why they are none."""
         parents = {node.parent for node in self.nodes if node.state != "pruned"}
         ranks = {tuple(output.tokens): rank for rank, output in enumerate(outputs, start=1)}
-        worst = min((output.score for output in outputs), default=-torch.inf)
+        worst = min((output.score for output in outputs), default=-np.inf)
         closed = []
         for place, node in enumerate(self.nodes):
             if node.state == "finished":
@@ -93,7 +93,7 @@ class Tree:
         return node._replace(reason=f"the search was over: it could not get above {worst:.3f} any more")
 
     def worth(self, log_prob: float, length: int) -> float:
-        return float(self.way.score(torch.tensor([[log_prob]]), length))
+        return worth(self.way, log_prob, length)
 
     def path(self, node: Node) -> tuple[int, ...]:
         """The tokens before it, without <start>."""

@@ -1,6 +1,7 @@
 """What a job needs of the machine: threads, memory that is kept, room on the disk."""
 
 import ctypes
+import os
 import resource
 import shutil
 import sys
@@ -27,6 +28,11 @@ def keep_memory() -> None:
         return
 
 
+def use_large_pages() -> None:
+    """Have torch ask for pages of 2 MiB where it allocates more than that. It looks once, at its first allocation."""
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+
 def refuse_no_threads(threads: int | None) -> None:
     if threads is not None and threads < 1:
         raise UsageError("E-USE-07", f"--threads {threads} cannot be; give 1 or more")
@@ -36,6 +42,7 @@ def use_threads(threads: int | None) -> int:
     """Let torch use this many threads, or as many as it finds cores; how many it uses now."""
     refuse_no_threads(threads)
 
+    use_large_pages()
     import torch  # not before the mistake is said
 
     if threads is not None:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dragoman.decoding.beam import Hypothesis, SearchConfig, beam_search
+from dragoman.decoding.finish import worth
 from dragoman.decoding.maps import AttentionMap
 from dragoman.decoding.translate import Translator
 from dragoman.decoding.tree import Node, Tree
@@ -217,7 +218,7 @@ def judge(
     [tokens] = translator.tokenizers.target.encode([clean(target)])
     best = search(translator, source, width, []).outputs[0] if force else shown
     log_prob = log_prob_of(translator, source, tokens)
-    score = float(translator.search.way().score(torch.tensor([[log_prob]]), len(tokens) + 1))
+    score = worth(translator.search.way(), log_prob, len(tokens) + 1)
     verdict, words = compare(translator, target, tokens, score, best)
     numbers = f"(log p {log_prob:.2f} against {best.log_prob:.2f}; score {score:.3f} against {best.score:.3f})"
     output = text_of(translator, shown.tokens)

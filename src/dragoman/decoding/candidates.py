@@ -1,0 +1,80 @@
+"""What may come next: the likeliest tokens after each beginning, and how likely each beginning is to end here.
+
+Search never looks at a whole vocabulary. A writer that can find its best tokens itself is asked for them; of any other
+the logits are taken, what may not be written is struck out, and the best are kept.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.decoding.forbidden import forbid, forbid_repeats
+from dragoman.models.state import State
+from dragoman.text.special import SpecialIds
+
+
+class Candidates(NamedTuple):
+    """For each beginning the best tokens after it, best first. Log-probabilities are of the whole."""
+
+    tokens: Int[np.ndarray, "B W K"]
+    log_probs: Float[np.ndarray, "B W K"]  # −∞ where fewer than K may be written
+    ended: Float[np.ndarray, "B W"]  # with <end> after it, which is not among the tokens
+
+
+@runtime_checkable
+class Proposing(Protocol):
+    """A writer that finds the best tokens itself (engine.py)."""
+
+    def propose(self, tokens: Any, state: State, most: int, end: int, never: Any) -> tuple[Any, State]: ...
+
+
+def propose(
+    writer: Proposing,
+    newest: Int[np.ndarray, "N 1"],
+    state: State,
+    before: Float[np.ndarray, "B W"],  # log-probabilities of the beginnings
+    most: int,
+    end: int,
+    never: Sequence[int],
+) -> tuple[Candidates, State]:
+    found, state = writer.propose(newest, state, most, end, never)
+    tokens, log_probs = (part.reshape(*before.shape, -1) for part in (found.tokens, found.log_probs))
+    return Candidates(tokens, before[..., None] + log_probs, before + found.ended.reshape(before.shape)), state
+
+
+@torch.inference_mode()
+def consider(
+    logits: Float[Tensor, "N V"],
+    tokens: Int[np.ndarray, "B W L"],  # the beginnings
+    before: Float[np.ndarray, "B W"],  # their log-probabilities
+    most: int,
+    special: SpecialIds,
+    never: Sequence[Sequence[int]],
+    no_repeat: int,
+    prefixes: Sequence[Sequence[int]] | None,
+) -> Candidates:
+    """The same from logits, with what may not stand after what was written struck out."""
+    options = torch.from_numpy(before)[..., None] + logits.log_softmax(dim=-1).unflatten(0, before.shape)
+    written = torch.from_numpy(tokens)
+    forbid(options, written, never)
+    if no_repeat:
+        forbid_repeats(options, torch.nn.functional.pad(written, (1, 0), value=special.start), no_repeat)
+    if prefixes is not None:
+        force(options, prefixes, written.shape[2])
+    ended = options[..., special.end].clone()
+    options[..., special.end] = -torch.inf
+    best = options.topk(min(most, options.shape[-1]))
+    return Candidates(best.indices.numpy(), best.values.numpy(), ended.numpy())
+
+
+def force(options: Float[Tensor, "B W V"], prefixes: Sequence[Sequence[int]], written: int) -> None:
+    """Where a sentence's prefix has a token at this place, leave only that option."""
+    for row, prefix in enumerate(prefixes):
+        if written < len(prefix):
+            kept = options[row, :, prefix[written]].clone()
+            options[row] = -torch.inf
+            options[row, :, prefix[written]] = kept

@@ -1,0 +1,210 @@
+"""A faster `Writer`: the same `encode` and `decode`, computed by the C++ part of this package from packed weights.
+
+Keys and values lie in one preallocated cache, [slot][block][place][keys, values]. A row writes each token into its own
+slot and remembers, place by place, in which slot its past was written: so to reorder the beams of a sentence is to copy
+a few numbers, and a source is remembered once for all its beams. Rows may be of any length, so waiting sentences can
+join while others are half done.
+
+States share their cache. Going on with a state uses up those it was made from, except where they have no past yet:
+to begin twice from one `encode` is safe, to branch in the middle of a text is not.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import count, islice
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+
+from dragoman.decoding import native
+from dragoman.decoding.packing import Packed, Precision, can_pack, pointer
+from dragoman.models.state import Decoded
+
+PLACES = 32  # of the cache at first; doubled when a text is longer
+
+
+class Proposed(NamedTuple):
+    """For each row the likeliest tokens, best first, and how likely it is to end."""
+
+    tokens: Int[np.ndarray, "R K"]
+    log_probs: Float[np.ndarray, "R K"]  # −∞ where fewer may be written
+    ended: Float[np.ndarray, " R"]
+
+
+class Cache:
+    """Keys and values of all rows, in memory that grows by doubling."""
+
+    def __init__(self, blocks: int, inner: int) -> None:
+        self.blocks, self.inner, self.places = blocks, inner, PLACES
+        self.values = torch.empty(0, blocks, PLACES, 2 * inner)
+
+    def reach(self, slots: int, places: int) -> None:
+        have = len(self.values)
+        if slots <= have and places <= self.places:
+            return
+        while self.places < places:
+            self.places *= 2
+        grown = torch.empty(max(slots, have, 2 * have if slots > have else 0), self.blocks, self.places, 2 * self.inner)
+        grown[:have, :, : self.values.shape[2]] = self.values
+        self.values = grown
+
+
+SOURCE = np.dtype(
+    [("memory", np.uint64), ("block_stride", np.int64), ("length", np.int32)], align=True
+)  # native.Source
+
+
+@dataclass(frozen=True)
+class EngineState:
+    cache: Cache
+    memories: tuple[Tensor, ...]  # of each sentence, those it was encoded with among them: what `sources` points at
+    sources: Shaped[np.ndarray, " S"]  # of each sentence, as native.Source
+    sentences: Int[np.ndarray, " R"]  # which sentence a row reads; or just which text it is
+    slots: Int[np.ndarray, " R"]  # where it writes
+    where: Int[np.ndarray, "R P"]  # and where each place of its past was written
+    lengths: Int[np.ndarray, " R"]
+
+    def select(self, rows: Int[np.ndarray, " N"]) -> "EngineState":
+        """Keep, repeat or reorder rows. The beams of a sentence share its slots: the j-th writes into the j-th."""
+        sentences = self.sentences[rows]
+        same = len(rows) == len(self.sentences) and bool((sentences == self.sentences).all())
+        slots = self.slots if same else self.deal(sentences)
+        return replace(self, sentences=sentences, slots=slots, where=self.where[rows], lengths=self.lengths[rows])
+
+    def deal(self, sentences: Int[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
+        """A slot for each row: those that its sentence has, and new ones where it has more rows than before.
+
+        A slot never goes from one sentence to another while both are there: the past of the first may lie in it.
+        """
+        owned: dict[int, list[int]] = {}
+        for sentence, slot in zip(self.sentences.tolist(), self.slots.tolist(), strict=True):
+            owned.setdefault(sentence, []).append(slot)
+        free = not_among({slot for sentence in set(sentences.tolist()) for slot in owned[sentence]})
+        hands = {
+            sentence: iter([*owned[sentence], *islice(free, max(0, rows - len(owned[sentence])))])
+            for sentence, rows in Counter(sentences.tolist()).items()
+        }
+        return np.array([next(hands[sentence]) for sentence in sentences.tolist()], dtype=np.int32)
+
+    def join(self, newer: "EngineState") -> "EngineState":
+        """These rows, and others that have no past yet. What no row reads any more is let go."""
+        read, sentences = np.unique(self.sentences, return_inverse=True)
+        slots = np.array(list(islice(not_among(set(self.slots.tolist())), len(newer.slots))), dtype=np.int32)
+        return EngineState(
+            self.cache,
+            (*(self.memories[i] for i in read.tolist() if self.memories), *newer.memories),
+            np.concatenate([self.sources[read] if len(self.sources) else self.sources, newer.sources]),
+            np.concatenate([sentences.astype(np.int32), newer.sentences + np.int32(len(read))]),
+            np.concatenate([self.slots, slots]),
+            np.concatenate([self.where, np.zeros((len(slots), self.where.shape[1]), dtype=np.int32)]),
+            np.concatenate([self.lengths, newer.lengths]),
+        )
+
+
+def not_among(used: set[int]) -> Iterator[int]:
+    return (slot for slot in count() if slot not in used)
+
+
+class Engine:
+    """A trained model, ready to write. Threads may share one; each state belongs to one of them at a time."""
+
+    def __init__(self, model: nn.Module, precision: Precision = "float32") -> None:
+        self.packed = Packed(model, precision)
+        self.precision, self.threads = precision, 1  # that compute one call together
+        self.struck: dict[tuple[int, ...], Bool[np.ndarray, " V"]] = {}
+
+    def with_threads(self, threads: int) -> "Engine":
+        """The same weights, with so many threads that compute each step together."""
+        other = copy(self)
+        other.threads = threads
+        return other
+
+    # ── as every writer ───────────────────────────────────────────────────────────────────
+
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> EngineState:
+        packed, side = self.packed, self.packed.source
+        if side is None:
+            raise TypeError("this model reads no source; `begin` with it")
+        lengths = source_mask.sum(dim=1, dtype=torch.int32)
+        ids = source[source_mask]  # the sentences one after another, without padding
+        packed.reach(side, int(lengths.max()))
+        states = torch.empty(len(ids), side.stack.width)
+        packed.library.encode(
+            pointer(side.stack), pointer(side.embedding), ids.data_ptr(), lengths.data_ptr(), len(lengths),
+            self.threads, states.data_ptr(),
+        )  # fmt: skip
+        reader = packed.target.blocks[0].source_attention
+        memory = torch.empty(packed.target.stack.blocks, len(ids), 2 * reader.heads * reader.head_width)
+        packed.library.remember(
+            pointer(packed.target.stack), states.data_ptr(), len(ids), self.threads, memory.data_ptr()
+        )
+        sources = np.zeros(len(lengths), dtype=SOURCE)
+        before = np.cumsum(lengths.numpy(), dtype=np.int64) - lengths.numpy()
+        sources["memory"] = memory.data_ptr() + 4 * memory.shape[2] * before
+        sources["block_stride"], sources["length"] = memory[0].numel(), lengths.numpy()
+        return self.new_state((memory,) * len(lengths), sources, len(lengths))
+
+    def begin(self, rows: int) -> EngineState:
+        return self.new_state((), np.zeros(0, dtype=SOURCE), rows)
+
+    def new_state(self, memories: tuple[Tensor, ...], sources: Shaped[np.ndarray, " S"], rows: int) -> EngineState:
+        cache = Cache(self.packed.target.stack.blocks, self.packed.inner)
+        numbers, nothing = np.arange(rows, dtype=np.int32), np.zeros((rows, PLACES), dtype=np.int32)
+        return EngineState(cache, memories, sources, numbers, numbers, nothing, np.zeros(rows, dtype=np.int32))
+
+    def decode(self, tokens: Int[Tensor, "B T"], state: EngineState) -> Decoded:
+        logits = torch.empty(*tokens.shape, self.packed.vocabulary)
+        return Decoded(logits, self.step(tokens.numpy(), state, native.Step(logits=logits.data_ptr())))
+
+    # ── and for search ────────────────────────────────────────────────────────────────────
+
+    def propose(
+        self, tokens: Int[np.ndarray, "R T"], state: EngineState, most: int, end: int, never: Sequence[int]
+    ) -> tuple[Proposed, EngineState]:
+        """The `most` likeliest tokens after these, `end` and those in `never` left out: all that search asks of the
+        logits, without making them."""
+        rows, most = len(tokens), min(most, self.packed.vocabulary)
+        struck = self.struck_out(tuple(never))
+        found = Proposed(
+            np.empty((rows, most), dtype=np.int64),
+            np.empty((rows, most), dtype=np.float32),
+            np.empty(rows, dtype=np.float32),
+        )
+        ids, best, ended = (part.ctypes.data for part in found)
+        asked = native.Step(count=most, end=end, never=struck.ctypes.data, best=best, best_ids=ids, ended=ended)
+        return found, self.step(tokens, state, asked)
+
+    def struck_out(self, never: tuple[int, ...]) -> Bool[np.ndarray, " V"]:
+        if never not in self.struck:
+            struck = np.zeros(self.packed.vocabulary, dtype=bool)
+            struck[list(never)] = True
+            self.struck[never] = struck
+        return self.struck[never]
+
+    def step(self, tokens: Int[np.ndarray, "R T"], state: EngineState, asked: native.Step) -> EngineState:
+        packed, side, cache = self.packed, self.packed.target, state.cache
+        tokens = np.ascontiguousarray(tokens, dtype=np.int64)
+        asked.threads, (asked.rows, asked.tokens) = self.threads, tokens.shape
+        longest = int(state.lengths.max()) + asked.tokens
+        packed.reach(side, longest)
+        cache.reach(int(state.slots.max()) + 1, longest)
+        where = state.where
+        if where.shape[1] < cache.places:
+            where = np.pad(where, ((0, 0), (0, cache.places - where.shape[1])))
+        asked.ids, asked.lengths, asked.slots = tokens.ctypes.data, state.lengths.ctypes.data, state.slots.ctypes.data
+        asked.where, asked.places, asked.cache = where.ctypes.data, cache.places, cache.values.data_ptr()
+        asked.sources, asked.source_of = state.sources.ctypes.data, state.sentences.ctypes.data
+        packed.library.step(
+            pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale, pointer(asked)
+        )
+        return replace(state, where=where, lengths=state.lengths + np.int32(asked.tokens))
+
+
+def make_engine(model: nn.Module, precision: Precision = "float32") -> Engine | None:
+    """The engine for this model; None where it cannot take it, or was not built."""
+    return Engine(model, precision) if can_pack(model) else None

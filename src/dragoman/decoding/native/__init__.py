@@ -1,0 +1,100 @@
+"""The engine's C++ part: its structs as ctypes knows them, and the build of it that suits this processor.
+
+It is not a Python module but a plain library: nothing in it knows Python or torch, every call works on memory that
+belongs to tensors of ours, and Python's lock is free while it runs.
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+PANEL = 64  # outputs of a matrix that are packed together
+LEVELS = ("plain", "avx2", "avx512")  # of processors, by what `processor_level` answers
+
+
+class Linear(ctypes.Structure):
+    _fields_ = (
+        ("inward", c_int32), ("outward", c_int32), ("weights", c_void_p), ("scales", c_void_p), ("sums", c_void_p),
+        ("bias", c_void_p),
+    )  # fmt: skip
+
+
+class Norm(ctypes.Structure):
+    _fields_ = (("gain", c_void_p), ("shift", c_void_p), ("epsilon", c_float), ("kind", c_int32))
+
+
+class Attention(ctypes.Structure):
+    _fields_ = (
+        ("inward", Linear), ("memory", Linear), ("outward", Linear), ("heads", c_int32), ("head_width", c_int32),
+        ("scale", c_float),
+    )  # fmt: skip
+
+
+class Block(ctypes.Structure):
+    _fields_ = (
+        ("self_attention", Attention), ("source_attention", Attention), ("inward", Linear), ("gate", Linear),
+        ("outward", Linear), ("around_self", Norm), ("around_source", Norm), ("around_feedforward", Norm),
+        ("activation", c_int32), ("norm_first", c_int32),
+    )  # fmt: skip
+
+
+class Stack(ctypes.Structure):
+    _fields_ = (
+        ("width", c_int32), ("blocks", c_int32), ("block", POINTER(Block)), ("final_norm", Norm),
+        ("distances", c_void_p), ("reach", c_int32),
+    )  # fmt: skip
+
+
+class Embedding(ctypes.Structure):
+    _fields_ = (("table", c_void_p), ("scale", c_float), ("positions", c_void_p))
+
+
+class Source(ctypes.Structure):
+    _fields_ = (("memory", c_void_p), ("block_stride", c_int64), ("length", c_int32))
+
+
+class Step(ctypes.Structure):
+    _fields_ = (
+        ("threads", c_int32), ("rows", c_int32), ("tokens", c_int32), ("ids", c_void_p), ("lengths", c_void_p),
+        ("slots", c_void_p), ("where", c_void_p), ("places", c_int32), ("cache", c_void_p), ("sources", c_void_p),
+        ("source_of", c_void_p),
+        ("logits", c_void_p), ("count", c_int32), ("never", c_void_p), ("end", c_int32), ("best", c_void_p),
+        ("best_ids", c_void_p), ("ended", c_void_p),
+    )  # fmt: skip
+
+
+SIGNATURES = {
+    "packed_size": (c_int64, c_int32, c_int32, c_int32),
+    "pack_floats": (None, c_void_p, c_int32, c_int32, c_void_p),
+    "pack_bytes": (None, c_void_p, c_int32, c_int32, c_void_p, c_void_p, c_void_p),
+    "encode": (None, POINTER(Stack), POINTER(Embedding), c_void_p, c_void_p, c_int32, c_int32, c_void_p),
+    "remember": (None, POINTER(Stack), c_void_p, c_int32, c_int32, c_void_p),
+    "step": (None, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),
+}
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The best build that this processor can run; None where the package was installed without a compiler."""
+    plain = open_build("plain")
+    if plain is None:
+        return None
+    asked = os.environ.get("DRAGOMAN_ENGINE", "")
+    level = LEVELS.index(asked) if asked in LEVELS else plain.processor_level()
+    builds = (open_build(name) for name in reversed(LEVELS[: level + 1]))
+    return next(build for build in builds if build is not None)
+
+
+def open_build(level: str) -> ctypes.CDLL | None:
+    folder = Path(__file__).parent
+    path = next((folder / f"{level}{end}" for end in EXTENSION_SUFFIXES if (folder / f"{level}{end}").exists()), None)
+    if path is None:
+        return None
+    build = ctypes.CDLL(str(path))
+    for name, (answer, *given) in SIGNATURES.items():
+        function = getattr(build, name)
+        function.restype, function.argtypes = answer, given
+    return build
