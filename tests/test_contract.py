@@ -258,7 +258,8 @@ def test_it_learns_to_copy_and_to_reverse(model, order, unchecked):
     steps = train(model, batches, translation_loss, optimizer, rate=lambda n: 1e-2 * (1 - n / (len(batches) + 1)))
     losses = [next(steps).nats_per_token for _ in range(12)]
     with unchecked():  # the other epochs are of the same batches
-        losses += [step.nats_per_token for step in steps]
+        while sum(losses[-12:]) / 12 > 0.03 * losses[0] and (step := next(steps, None)):  # some learn in half the time
+            losses.append(step.nats_per_token)
     assert losses[-1] < 0.35 * losses[0]
     model.eval()
     seen = make_batch([(w, []) for w in words[:24]], SPECIAL)
