@@ -21,8 +21,9 @@ install: .venv/ready
 demo: install
 	$(BIN)/dragoman demo
 
+# bytecode is kept, whatever is set: two workers and thirty commands would each compile everything anew
 test: install browser
-	$(BIN)/python -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
 
 # the tests of the page drive a real browser: Debian's, where there is none
 browser:

@@ -1,13 +1,21 @@
-"""Shared by all tests: a fixed seed, and small models that have really learned something."""
+"""Shared by all tests: a fixed seed, one thread, and a small model that has really learned something."""
 
+import fcntl
 import os
+from contextlib import contextmanager
 
+# Before torch and numpy start theirs, and for the commands that tests start: with two workers on two cores, two threads
+# each wait for one another several times longer than they work.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import jaxtyping
 import numpy as np
 import pytest
 import torch
 
-from dragoman.decoding.translate import Translator
+import dragoman
 from dragoman.models.transformer import Transformer, TransformerConfig
+from dragoman.runs.model import save_model, weights_of
 from dragoman.text.batches import BatchOrder, make_batch
 from dragoman.text.generated import generate
 from dragoman.text.special import SpecialIds
@@ -16,20 +24,51 @@ from dragoman.training.loop import train
 from dragoman.training.objectives import translation_loss
 from dragoman.training.optimizers import make_optimizer
 
-torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 2)))
 EPOCHS = 8  # enough to be right mostly, too few to be right always
 
 
 @pytest.fixture(autouse=True)
 def repeatable():
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # whatever the test before has asked for
+
+
+@contextmanager
+def unchecked():
+    """Without looking at the types of what is passed: where the same has been looked at before, or will be."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session", name="unchecked")
+def unchecked_fixture():
+    return unchecked
 
 
 @pytest.fixture(scope="session")
-def reverser():
-    """A translator that has learned, not perfectly, to reverse sequences: its outputs vary in tokens and in length."""
-    torch.manual_seed(0)
+def reverser(tmp_path_factory):
+    """A translator that has learned, not perfectly, to reverse sequences: its outputs vary in tokens and in length.
+
+    The first worker that needs it trains it; all load the same file.
+    """
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    folder = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
     pairs, held_out = generate("reverse", count=4000, seed=0, held_out=300)
+    with (folder / "reverser.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "reverser").exists():
+            with unchecked():
+                train_to_reverse(pairs, folder / "reverser")
+    translator = dragoman.load(folder / "reverser")
+    translator.held_out = held_out
+    return translator
+
+
+def train_to_reverse(pairs, folder):
+    torch.manual_seed(0)
     tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), pairs)
     encoded = list(
         zip(
@@ -60,6 +99,5 @@ def reverser():
     optimizer = make_optimizer("muon", model, 0.008)
     for _ in train(model, batches, translation_loss, optimizer, rate=lambda n: 0.008 * (1 - n / (steps + 1))):
         pass
-    translator = Translator(model, tokenizers, {"longest": 64, "search": {"longest_ratio": 1.5}, "languages": ["", ""]})
-    translator.held_out = held_out
-    return translator
+    about = {"longest": 64, "search": {"longest_ratio": 1.5}, "languages": ["", ""]}
+    save_model(folder, model.config, weights_of(model), tokenizers, about)

@@ -45,14 +45,6 @@ HEADS = ("classify", "regress", "segment")
 IMAGES = torch.randn(4, 3, *SIZE, generator=torch.Generator().manual_seed(1))
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Two of them only wait for each other where images are this small."""
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(2)
-
-
 @pytest.fixture(params=SMALL.values(), ids=SMALL)
 def model(request):
     return models.build(request.param).eval()

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,11 +15,24 @@ from dragoman.runs.model import save_model, weights_of
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def dragoman(*arguments, given=None, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "dragoman", *map(str, arguments)],
-        input=given, capture_output=True, env=ENVIRONMENT, check=False, **options,
-    )  # fmt: skip
+@pytest.fixture
+def dragoman(capsysbinary, monkeypatch, tmp_path):
+    """The command in this process: its exit code, and the bytes of its two outputs."""
+
+    def call(*arguments, given=b""):
+        (tmp_path / "given").write_bytes(given)
+        with (tmp_path / "given").open() as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            code = main([*map(str, arguments)])
+        told = capsysbinary.readouterr()
+        return SimpleNamespace(returncode=code, stdout=told.out, stderr=told.err)
+
+    return call
+
+
+def start_and_end(*arguments):
+    command = [sys.executable, "-m", "dragoman", *arguments]
+    return subprocess.run(command, capture_output=True, env=ENVIRONMENT, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +88,7 @@ def test_ctrl_c_during_the_first_imports_is_one_line_and_130():
 
 
 def test_help_names_every_command_in_the_users_words():
-    found = dragoman("--help")
+    found = start_and_end("--help")
     assert found.returncode == 0
     text = " ".join(found.stdout.decode().replace("│", " ").split())  # long sentences are wrapped
     for name, sentence in COMMANDS.items():
@@ -83,7 +97,7 @@ def test_help_names_every_command_in_the_users_words():
 
 
 def test_every_option_of_train_has_its_sentence():
-    text = dragoman("train", "--help").stdout.decode()
+    text = start_and_end("train", "--help").stdout.decode()
     for option in ("--valid", "--family", "--preset", "--config", "--set", "--from", "--out", "--minutes", "--steps",
                    "--seed", "--threads", "--device", "--fresh", "--dry-run", "--json", "--task"):  # fmt: skip
         assert option in text, option
@@ -170,13 +184,13 @@ def test_every_id_is_explained_in_the_documents():
 # ── translate ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_texts_are_translated_in_order(model, reverser):
+def test_texts_are_translated_in_order(model, reverser, dragoman):
     found = dragoman("translate", model, "a b c", "d e")
     assert found.stdout.decode().split("\n")[:-1] == [t.text for t in reverser.translate(["a b c", "d e"])]
     assert found.stderr == b""
 
 
-def test_standard_input_gives_a_line_for_a_line(model):
+def test_standard_input_gives_a_line_for_a_line(model, dragoman):
     hostile = "a b\n\n \n\x00\n\u2028 a\n".encode() + b"\xff\xfe\n" + "🦊\r\nlast without an end".encode()
     found = dragoman("translate", model, given=hostile)
     assert found.returncode == 0
@@ -199,13 +213,13 @@ def test_a_program_at_the_other_end_gets_its_answer_at_once(model):
         assert process.wait(timeout=60) == 0
 
 
-def test_files_go_in_and_out(model, tmp_path):
+def test_files_go_in_and_out(model, tmp_path, dragoman):
     (tmp_path / "in.txt").write_text("a b\nc\n")
     assert dragoman("translate", model, "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt").stdout == b""
     assert (tmp_path / "out.txt").read_text().count("\n") == 2
 
 
-def test_a_file_may_be_replaced_by_its_translation(model, tmp_path):
+def test_a_file_may_be_replaced_by_its_translation(model, tmp_path, dragoman):
     path = tmp_path / "text.txt"
     path.write_text("a b\nc d e\n")
     assert dragoman("translate", model, "--input", path, "--output", path).returncode == 0
@@ -213,7 +227,7 @@ def test_a_file_may_be_replaced_by_its_translation(model, tmp_path):
     assert path.read_text() != "a b\nc d e\n"
 
 
-def test_an_output_is_left_alone_when_the_input_is_missing(model, tmp_path):
+def test_an_output_is_left_alone_when_the_input_is_missing(model, tmp_path, dragoman):
     (tmp_path / "out.txt").write_text("precious")
     found = dragoman("translate", model, "--input", tmp_path / "nothing.txt", "--output", tmp_path / "out.txt")
     assert found.returncode == 3
@@ -221,14 +235,14 @@ def test_an_output_is_left_alone_when_the_input_is_missing(model, tmp_path):
     assert dragoman("translate", model, "a", "--output", tmp_path / "no" / "out.txt").returncode == 74
 
 
-def test_a_compressed_file_is_unpacked_first(model, tmp_path):
+def test_a_compressed_file_is_unpacked_first(model, tmp_path, dragoman):
     import gzip
 
     (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"a b\nc\n"))
     assert dragoman("translate", model, "--input", tmp_path / "in.txt.gz").stdout.count(b"\n") == 2
 
 
-def test_json_carries_scores_tokens_and_alternatives(model):
+def test_json_carries_scores_tokens_and_alternatives(model, dragoman):
     found = dragoman("translate", model, "a b c d", "--nbest", "3", "--alignments", "--json")
     [line] = found.stdout.decode().splitlines()
     values = json.loads(line)
@@ -236,7 +250,7 @@ def test_json_carries_scores_tokens_and_alternatives(model):
     assert len(values["alternatives"]) == 2
 
 
-def test_n_best_come_with_rank_and_score(model):
+def test_n_best_come_with_rank_and_score(model, dragoman):
     rows = [
         row.split("\t") for row in dragoman("translate", model, "a b c d", "--nbest", "3").stdout.decode().splitlines()
     ]
@@ -244,12 +258,12 @@ def test_n_best_come_with_rank_and_score(model):
     assert float(rows[0][1]) >= float(rows[1][1]) >= float(rows[2][1])
 
 
-def test_alignments_are_pairs_after_a_tab(model):
+def test_alignments_are_pairs_after_a_tab(model, dragoman):
     text, pairs = dragoman("translate", model, "a b c d", "--alignments").stdout.decode().rstrip("\n").split("\t")
     assert len(pairs.split()) == len(text.split())
 
 
-def test_a_long_line_is_split_with_a_word_or_refused(model):
+def test_a_long_line_is_split_with_a_word_or_refused(model, dragoman):
     long = " ".join("a" * 100)
     found = dragoman("translate", model, long)
     assert found.returncode == 0
@@ -281,7 +295,7 @@ def test_closed_streams_are_said_in_one_line(model):
         assert found.stderr.count("\n") == 1
 
 
-def test_samples_are_as_many_as_asked_for_by_different_luck_best_first(model):
+def test_samples_are_as_many_as_asked_for_by_different_luck_best_first(model, dragoman):
     command = ["translate", model, "a b c d e", "--sample", "--temperature", "3", "--seed", "5"]
     rows = [row.split("\t") for row in dragoman(*command, "--nbest", "4").stdout.decode().splitlines()]
     assert [row[0] for row in rows] == ["1", "2", "3", "4"]
@@ -295,7 +309,7 @@ def test_samples_are_as_many_as_asked_for_by_different_luck_best_first(model):
 # ── score ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_score_has_its_signature_and_interval(model, reverser, tmp_path):
+def test_a_score_has_its_signature_and_interval(model, reverser, tmp_path, dragoman):
     (tmp_path / "test.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in reverser.held_out[:60]))
     values = json.loads(dragoman("score", model, tmp_path / "test.tsv", "--by-length", "--json").stdout)
     assert [one["name"] for one in values["scores"]] == ["BLEU", "chrF2", "TER"]
@@ -306,7 +320,7 @@ def test_a_score_has_its_signature_and_interval(model, reverser, tmp_path):
     assert "1–10" in text
 
 
-def test_hypotheses_are_scored_as_sacrebleu_scores_them(tmp_path):
+def test_hypotheses_are_scored_as_sacrebleu_scores_them(tmp_path, dragoman):
     import sacrebleu
 
     references = [f"the {a} saw the {b}" for a in ("fox", "dog", "owl") for b in ("hen", "cat", "cow")]

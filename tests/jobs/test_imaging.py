@@ -29,13 +29,6 @@ SIZES = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(2)
-
-
 def stripes(count, seed):
     """12 × 12 pixels with stripes across, down, or not at all."""
     random = np.random.default_rng(seed)

@@ -184,22 +184,18 @@ def test_the_command_serves_until_it_is_stopped(model_folder):
 def test_training_with_a_page_tells_where_it_is_and_ends_as_without(run_folder, tmp_path):
     """The same weights: the page looks on from a process of its own."""
     data = run_folder.parent
-    command = [sys.executable, "-m", "dragoman", "train", str(data / "train.tsv"), "--valid", str(data / "valid.tsv")]
+    command = ["train", str(data / "train.tsv"), "--valid", str(data / "valid.tsv")]
     command += ["--steps", "6", "--set", "tokenizer.kind=words", "--set", "model.width=32", "--set", "model.heads=2"]
     command += ["--set", "model.layers=1", "--set", "model.hidden=64", "--threads", "1"]
-    weights = []
-    for name, more in (("plain", []), ("page", ["--page"])):
-        done = subprocess.run(
-            [*command, "--out", str(tmp_path / name), *more], stderr=subprocess.PIPE, text=True, check=True
-        )
-        weights.append((tmp_path / name / "model" / "weights.safetensors").read_bytes())
+    assert main([*command, "--out", str(tmp_path / "plain")]) == 0
+    with_page = [sys.executable, "-m", "dragoman", *command, "--out", str(tmp_path / "page"), "--page"]
+    done = subprocess.run(with_page, stderr=subprocess.PIPE, text=True, check=True)
     told = r"the page of this run: http://127\.0\.0\.1:\d+/"
     assert re.search(told, done.stderr)
+    weights = [(tmp_path / name / "model" / "weights.safetensors").read_bytes() for name in ("plain", "page")]
     assert weights[0] == weights[1]
-    longer = [word if word != "6" else "8" for word in command]
-    done = subprocess.run(
-        [*longer, "--out", str(tmp_path / "page"), "--page"], stderr=subprocess.PIPE, text=True, check=True
-    )
+    longer = [word if word != "6" else "8" for word in with_page]
+    done = subprocess.run(longer, stderr=subprocess.PIPE, text=True, check=True)
     assert re.search(told, done.stderr)  # a run that goes on has one, too
 
 

@@ -120,9 +120,9 @@ def test_a_forced_token_stays_and_changes_what_follows(reverser):
 def test_who_is_to_blame(reverser):
     """With one beam the search misses what a wider one finds: forced on it as a reference, that is a search error."""
     verdicts = set()
-    for source, target in reverser.held_out:
-        best = reverser.translate([source], beam=12)[0]
-        greedy = reverser.translate([source], beam=1)[0]
+    sources, targets = zip(*reverser.held_out, strict=True)
+    wide, narrow = (reverser.translate(sources, beam=width) for width in (12, 1))
+    for source, target, best, greedy in zip(sources, targets, wide, narrow, strict=True):
         if best.score > greedy.score + 1e-3:
             seen = look(reverser, source, target=best.text, beam=1)
             assert seen.reference.verdict == "search error"
