@@ -51,7 +51,7 @@ def save_model(
             tokenizers.save(ready / "tokenizer")
         save_file(dict(weights), ready / "weights.safetensors")
 
-    write_folder(folder, fill)
+    write_folder(folder, fill, sum(tensor.nbytes for tensor in weights.values()))
 
 
 def open_model(path: Path) -> SavedModel:

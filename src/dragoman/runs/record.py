@@ -61,8 +61,11 @@ class Log:
 
     def __init__(self, path: Path, after_step: int = 0) -> None:
         self.path = path
-        kept = [line for line in read_log(path) if line["step"] <= after_step]
-        write_file(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+        self.drop_after(after_step)
+
+    def drop_after(self, step: int) -> None:
+        kept = [line for line in read_log(self.path) if line["step"] <= step]
+        write_file(self.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:
         try:
