@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import trials
+
 from dragoman.runs.checkpoint import checkpoints, newest_whole_checkpoint
 
 

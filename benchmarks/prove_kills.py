@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import trials
+
 from dragoman.jobs.train import Report
 
 SAVED = 8  # the step whose save is cut off; the one before it that is saved is 4
@@ -35,7 +36,11 @@ def main() -> None:
             whole, seconds = undisturbed(corpus, template, family)
             tell("random kills", family, random_kills(corpus, template, family, whole, seconds, asked.kills))
             for what, error in (("kill", 0), ("EIO", errno.EIO), ("ENOSPC", errno.ENOSPC)):
-                tell(f"{what} at a call of a save", family, cut_saves(corpus, template, family, whole, error, asked.every))
+                tell(
+                    f"{what} at a call of a save",
+                    family,
+                    cut_saves(corpus, template, family, whole, error, asked.every),
+                )
         if asked.commands:
             tell("kills of the real command", "transformer", real_commands(corpus, folder, asked.commands))
     Path(trials.os.environ["LD_PRELOAD"]).unlink(missing_ok=True)
@@ -108,8 +113,27 @@ def real_commands(corpus: Path, folder: Path, count: int) -> dict[str, Any]:
 def train(corpus: Path, run: Path, seconds: float | None = None) -> int:
     settings = {"model": trials.SIZES["transformer"], "training": trials.TRAINING}
     sets = [f"--set={section}.{key}={value}" for section, keys in settings.items() for key, value in keys.items()]
-    files = [corpus / "train.source", corpus / "train.target", "--valid", corpus / "valid.source", corpus / "valid.target"]
-    command = [sys.executable, "-m", "dragoman", "train", *files, "--threads", "1", "--steps", str(trials.STEPS), "--out", run, *sets]
+    files = [
+        corpus / "train.source",
+        corpus / "train.target",
+        "--valid",
+        corpus / "valid.source",
+        corpus / "valid.target",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "dragoman",
+        "train",
+        *files,
+        "--threads",
+        "1",
+        "--steps",
+        str(trials.STEPS),
+        "--out",
+        run,
+        *sets,
+    ]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         return process.wait(seconds)

@@ -1,9 +1,9 @@
 """Question: do 1, 2 and 4 workers under torchrun do the same, also when one of them is killed, and is it worth it?
 
-    losses       no step's loss differs by more than 1e-6 between 1, 2 and 4 workers
-    hashes       with --reproducible the weights have the same bits; also where their number changes on the way
-    killed       torchrun --max-restarts begins again from the last checkpoint: the same bits, and how much later
-    throughput   tokens a second of two workers with a thread each, against one with two threads
+losses       no step's loss differs by more than 1e-6 between 1, 2 and 4 workers
+hashes       with --reproducible the weights have the same bits; also where their number changes on the way
+killed       torchrun --max-restarts begins again from the last checkpoint: the same bits, and how much later
+throughput   tokens a second of two workers with a thread each, against one with two threads
 """
 
 import argparse
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import trials
+
 from dragoman.runs.record import read_log
 
 LARGER = {"width": 256, "heads": 4, "layers": 3, "hidden": 1024, "dropout": 0.1}
@@ -48,13 +49,24 @@ def tell(case: str, found: dict[str, Any]) -> None:
 
 
 def command(
-    folder: Path, run: Path, workers: int | None, *more: str, steps: int = trials.STEPS, model: dict[str, Any] | None = None
+    folder: Path,
+    run: Path,
+    workers: int | None,
+    *more: str,
+    steps: int = trials.STEPS,
+    model: dict[str, Any] | None = None,
 ) -> list[str]:
     """`torchrun … -m dragoman train …`, or without torchrun where `workers` is None."""
     corpus = folder / "corpus"
     settings = {"model": model or trials.SIZES["transformer"], "training": {**trials.TRAINING, "report_every": 1}}
     sets = [f"--set={section}.{key}={value}" for section, keys in settings.items() for key, value in keys.items()]
-    files = [corpus / "train.source", corpus / "train.target", "--valid", corpus / "valid.source", corpus / "valid.target"]
+    files = [
+        corpus / "train.source",
+        corpus / "train.target",
+        "--valid",
+        corpus / "valid.source",
+        corpus / "valid.target",
+    ]
     torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", "--max-restarts=3", "-m"]
     return [
         sys.executable, "-m", *(torchrun if workers else []), "dragoman", "train", *map(str, files),
@@ -135,7 +147,11 @@ def second_worker(parent: int) -> int:
 def throughput(folder: Path, steps: int = 30) -> dict[str, Any]:
     """The median step of each of several runs in turn, and the best of them: a neighbour's burst slows both."""
     speeds: dict[str, list[float]] = {"two workers": [], "two threads": []}
-    more = ["--set=training.tokens_per_step=2048", "--set=training.validate_every=1000", "--set=training.save_every=1000"]
+    more = [
+        "--set=training.tokens_per_step=2048",
+        "--set=training.validate_every=1000",
+        "--set=training.save_every=1000",
+    ]
     for turn in range(3):
         for name, workers, threads in (("two workers", 2, 1), ("two threads", None, 2)):
             run = folder / f"{name.replace(' ', '-')}-{turn}"

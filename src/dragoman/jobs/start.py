@@ -36,8 +36,9 @@ from dragoman.models import find_family
 from dragoman.runs.checkpoint import SCRATCH, checkpoints, newest_whole_checkpoint, save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
-from dragoman.runs.model import SavedModel, open_model, take_over
+from dragoman.runs.model import SavedModel, open_model
 from dragoman.runs.record import read_toml, write_toml
+from dragoman.runs.weights import take_over
 from dragoman.text.stream import WindowOrder
 from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
 from dragoman.training.rows import LearnsByRows

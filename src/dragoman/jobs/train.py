@@ -34,8 +34,9 @@ from dragoman.runs.checkpoint import (
     save_checkpoint,
     step_of,
 )
-from dragoman.runs.model import load_weights, save_model, weights_of
+from dragoman.runs.model import save_model
 from dragoman.runs.record import Log, read_log
+from dragoman.runs.weights import load_weights, weights_of
 from dragoman.training.learner import seed_of
 from dragoman.training.loop import Step, train
 from dragoman.training.micro_batches import MicroBatches

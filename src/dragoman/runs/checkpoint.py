@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import DataError
 from dragoman.runs.files import check_folder, read_json, write_folder
-from dragoman.runs.model import load_weights, read_tensors, weights_of
+from dragoman.runs.weights import load_weights, read_tensors, weights_of
 
 SCRATCH = ".scratch-"  # a folder for a moment, within a run's
 

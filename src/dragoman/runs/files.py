@@ -112,17 +112,21 @@ def check_folder(path: Path) -> None:
     if not manifest:  # a folder of nothing is never saved
         raise DataError("E-RUN-01", f"{path} has no manifest that can be read; it was not saved completely")
     for name, expected in manifest.items():
-        file = path / name
-        if not stays_inside(name) or not file.is_file():
+        found = sha256_inside(path, name)
+        if not found:
             raise DataError("E-RUN-02", f"{path} is damaged: {name:.200} is missing")
-        if sha256(file) != expected:
+        if found != expected:
             raise DataError("E-RUN-02", f"{path} is damaged: the checksum of {name} differs from its manifest")
 
 
-def stays_inside(name: str) -> bool:
-    """Whether a name that a manifest lists is one of a file in its folder, however it was made."""
-    parts = PurePosixPath(name).parts
-    return bool(parts) and "\0" not in name and not name.startswith("/") and ".." not in parts
+def sha256_inside(folder: Path, name: str) -> str:
+    """Of a file in this folder; nothing where there is none, or the name that a manifest gives leads out of it."""
+    if name.startswith("/") or ".." in PurePosixPath(name).parts:
+        return ""
+    try:
+        return sha256(folder / name) if (folder / name).is_file() else ""
+    except (OSError, ValueError):  # a name that no file can have
+        return ""
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def read_toml(path: Path) -> dict[str, dict[str, Any]]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise UsageError("E-SET-03", f"there is no settings file {path} ({problem.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise DataError("E-SET-04", f"{path} is not TOML that can be read: {problem}") from None
 
 

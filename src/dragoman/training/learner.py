@@ -59,7 +59,7 @@ class Learner:
             raise MachineError(
                 "E-ENV-06",
                 f"a step does not fit into memory, in {self.parts} parts of {max(1, rows // self.parts)} rows either; "
-                "lower training.tokens_per_step (or images_per_step), then data.max_length, then the model's size",
+                "lower training.tokens_per_step (or images_per_step), then data.longest, then the model's size",
             )
         self.parts = min(rows, 2 * self.parts)
 
