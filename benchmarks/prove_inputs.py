@@ -202,6 +202,7 @@ def models(folder: Path) -> Callable[[random.Random], None]:
             (place / MANIFEST).unlink()
             seal(place)
         opened = open_model(place)
+        opened.about["search"] = {**opened.about.get("search", {}), "longest_output": 30}  # it may write, but not long
         Translator(opened.model, opened.tokenizers, opened.about).translate(["a b"], beam=1)
 
     return read

@@ -43,6 +43,7 @@ from dragoman.text.stream import WindowOrder
 from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
 from dragoman.training.rows import LearnsByRows
 from dragoman.training.settings import TrainingConfig
+from dragoman.training.sharding import refuse_odd_sharding
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
@@ -167,6 +168,8 @@ def begin(
         refuse_other_width(config, given, request.embeddings)
     task.plan_use(config, request)
     asked = task.plan_training(config) | request.asked("training")
+    if TrainingConfig.read(asked, section="training").sharding:
+        asked = {"optimizer": "adamw"} | asked  # the usual one needs whole matrices
     asked = share_out(task, asked, workers) | asked
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
     moment = 1.0 if counted else min(LONGEST_TIMING, TIMING * 60 * minutes)
@@ -175,8 +178,7 @@ def begin(
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
     if training.steps == 1 and "steps" not in asked and not request.epochs:
         yield Notice(f"preparing took all of the {minutes:g} minutes; one step is trained, so give it more")
-    together = replace(workers, reproducible=training.reproducible)
-    run = Run(folder, task, training, build_model(config, request.seed), request.seed, together)
+    run = Run(folder, task, training, build_model(config, request.seed), request.seed, as_asked(workers, training))
     if saved:
         take_over(run.model, saved.model, Path(request.start_from))
     vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
@@ -192,6 +194,7 @@ def share_out(task: Task, asked: dict[str, Any], workers: Workers) -> dict[str, 
     """Into how many parts to cut each batch. Where workers come and go they are the same parts for any number of them;
     a step of which nothing can be shared is for one worker."""
     training = TrainingConfig.read(asked, section="training")
+    refuse_odd_sharding(training)
     shared = is_under_torchrun() or training.reproducible
     refuse_what_cannot_be_shared(task, training, workers)
     if not shared or cannot_be_shared(task, training):
@@ -320,8 +323,12 @@ def reopen(folder: Path, recorded: dict[str, Any], training: TrainingConfig, wor
     name, family, seed = recorded["run"].get("task", "translate"), recorded["run"]["family"], recorded["asked"]["seed"]
     task = job_of(name, family).reopen(folder, recorded)
     config = find_family(name, family).config.read(recorded["model"], section="model")
-    reproducible = replace(workers, reproducible=training.reproducible)
-    return Run(folder, task, training, build_model(config, seed), seed, reproducible)
+    return Run(folder, task, training, build_model(config, seed), seed, as_asked(workers, training))
+
+
+def as_asked(workers: Workers, training: TrainingConfig) -> Workers:
+    """In what way these workers add up."""
+    return replace(workers, reproducible=training.reproducible, sharded=training.sharding and workers.size > 1)
 
 
 def refuse_lost_checkpoints(folder: Path) -> None:

@@ -28,6 +28,7 @@ from dragoman.runs.checkpoint import (
     load_carried,
     load_checkpoint,
     newest_whole_checkpoint,
+    optimizer_tensors,
     planned_checkpoints,
     remove_leftovers,
     remove_old_checkpoints,
@@ -45,6 +46,7 @@ from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.rows import LearnsByRows, train_rows
 from dragoman.training.schedules import share_of_peak
 from dragoman.training.settings import TrainingConfig
+from dragoman.training.sharding import shard
 
 FIVE = 5  # steps in a row without a finite gradient send a run back; the second time they end it
 SLOWER = 0.5  # share of the rate that it goes on with then
@@ -123,8 +125,12 @@ class Run:
         self.slices = max(t.slices, -(-self.workers.size // t.accumulate))  # at least one micro-batch for each worker
         self.order = self.task.order(t, self.seed)
         self.objective = self.task.objective(t)
+        self.optimizer = self.make_optimizer()
+
+    def make_optimizer(self) -> torch.optim.Optimizer | None:
+        t = self.training
         by_rows = isinstance(self.objective, LearnsByRows)
-        self.optimizer = None if by_rows else make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
+        return None if by_rows else make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
 
     def rate(self, step: int) -> float:
         t = self.training
@@ -152,6 +158,7 @@ class Run:
 
     def save(self) -> None:
         if not self.workers.first:
+            self.hand_over()
             return
         carried = self.objective.carried()
         save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress), carried)
@@ -162,13 +169,31 @@ class Run:
         t = self.training
         return planned_checkpoints(self.folder, t.save_every, last=t.steps)[: t.average]
 
-    def save_model(self) -> None:
+    def save_model(self, model: nn.Module) -> None:
         config: Any = self.model.config
-        save_model(self.folder / "model", config, weights_of(self.model), self.task.tokenizers, self.task.about)
+        save_model(self.folder / "model", config, weights_of(model), self.task.tokenizers, self.task.about)
+
+    def whole_model(self) -> nn.Module:
+        """The model to measure; where workers share it out, a whole one, which all of them put together."""
+        if not self.workers.sharded:
+            return self.model.eval()
+        config: Any = self.model.config
+        made = models.build(config)
+        load_weights(made, weights_of(self.model), self.folder)
+        return made.eval()
+
+    def hand_over(self) -> None:
+        """What the first worker writes is in shards with all of them."""
+        if self.workers.sharded and self.optimizer:
+            weights_of(self.model)
+            optimizer_tensors(self.model, self.optimizer)
 
     def resume(self) -> list[str]:
         """Go back to the newest whole checkpoint, if there is one; what is said about damaged ones."""
         path, said = None, list[str]()
+        if self.workers.sharded:  # not before: all workers must be here for it
+            shard(self.model)
+            self.optimizer = self.make_optimizer()
         if self.workers.first:
             remove_leftovers(self.folder)
             path, said = newest_whole_checkpoint(self.folder)
@@ -209,8 +234,10 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
             continue
         if is_due(step.number, t.report_every, t.steps):
             yield make_report(run, step, clock, log)
-        if is_due(step.number, t.validate_every, t.steps) and run.workers.first:
-            yield validate(run, log)
+        if is_due(step.number, t.validate_every, t.steps):
+            model = run.whole_model()
+            if run.workers.first:
+                yield validate(run, model, log)
         agree(run, stop)
         run.progress.seconds = clock.seconds()
         planned = is_due(step.number, t.save_every, t.steps) and (not run.progress.refused or step.number == t.steps)
@@ -317,10 +344,9 @@ def go_back(run: Run, log: Log | None) -> Notice:
 # ── validation ────────────────────────────────────────────────────────────────────────────
 
 
-def validate(run: Run, log: Log | None) -> Validation:
+def validate(run: Run, model: nn.Module, log: Log | None) -> Validation:
     """Loss on the whole validation part, scores of some of it; a better loss than ever saves the model."""
-    run.model.eval()
-    measured = run.task.measure(run.model, run.training)
+    measured = run.task.measure(model, run.training)
     progress = run.progress
     best = measured.nats_per_token < progress.best_nats
     progress.best_nats = min(measured.nats_per_token, progress.best_nats)
@@ -328,7 +354,7 @@ def validate(run: Run, log: Log | None) -> Validation:
     if run.training.patience and progress.validations_since_best >= run.training.patience:
         progress.stopped = f"no better validation in {run.training.patience} of them"
     if best:
-        run.save_model()
+        run.save_model(model)
     validation = Validation(progress.step, measured.nats_per_token, measured.scores, best, measured.samples)
     if log:
         log.write({"kind": "validation", **flat(validation)})
@@ -346,18 +372,17 @@ def flat(validation: Validation) -> dict[str, Any]:
 def finish(run: Run) -> Finished:
     """Keep the mean of the last checkpoints as the model, if it validates better than the best single one."""
     progress, t = run.progress, run.training
-    averaged = False
+    averaged, model = False, run.whole_model()
     last = [path for path in run.planned_checkpoints() if is_whole(path)] if run.workers.first else []
     if len(last) > 1:
-        trained = {name: tensor.clone() for name, tensor in weights_of(run.model).items()}
-        load_weights(run.model, average_weights(last), run.folder)
-        run.model.eval()
-        nats = run.task.validation_loss(run.model, run.training)
+        trained = {name: tensor.clone() for name, tensor in weights_of(model).items()}
+        load_weights(model, average_weights(last), run.folder)
+        nats = run.task.validation_loss(model, run.training)
         if nats < progress.best_nats:
             averaged, progress.best_nats = True, nats
-            run.save_model()
-        load_weights(run.model, trained, run.folder)
-    if averaged:
+            run.save_model(model)
+        load_weights(model, trained, run.folder)
+    if run.workers.tell(averaged):
         run.save()  # so that a run that goes on knows what it has to beat
     reason = progress.stopped or f"all {t.steps:,} steps done"
     return Finished(run.folder, progress.step, reason, progress.best_nats, averaged)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import DataError
 from dragoman.runs.files import check_folder, read_json, write_folder
-from dragoman.runs.weights import load_weights, read_tensors, weights_of
+from dragoman.runs.weights import load_weights, read_tensors, shared_as, weights_of, whole
 
 SCRATCH = ".scratch-"  # a folder for a moment, within a run's
 
@@ -151,7 +151,7 @@ def parameter_states(
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {
-        f"{name}/{key}": tensor.clone()
+        f"{name}/{key}": whole(tensor).clone()
         for name, _, state in parameter_states(model, optimizer)
         for key, tensor in state.items()
         if isinstance(tensor, Tensor)
@@ -159,7 +159,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 
 
 def load_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    for name, _, state in parameter_states(model, optimizer):
+    for name, parameter, state in parameter_states(model, optimizer):
         prefix = f"{name}/"
         for key in [key for key in tensors if key.startswith(prefix)]:
-            state[key.removeprefix(prefix)] = tensors[key].clone()
+            state[key.removeprefix(prefix)] = shared_as(parameter, tensors[key].clone())

@@ -98,7 +98,7 @@ def refuse_no_numbers(weights: Mapping[str, Tensor], folder: Path) -> None:
         if tensor.is_floating_point() and tensor.numel() and not tensor.abs().max() < HUGE:  # true for NaN too
             raise DataError(
                 "E-RUN-17",
-                f"the weights in {folder} cannot be: {name} holds NaN, infinity or a number beyond {HUGE:g}; use an older one",
+                f"the weights in {folder} cannot be: {name} holds NaN or a number beyond {HUGE:g}; use an older one",
             )
 
 

@@ -333,4 +333,6 @@ def open_side(folder: Path, name: str, special: SpecialIds) -> Tokenizer:
         return open_pieces(folder, name, special)
     about = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     rules = WordRules(**about.get("rules", {}))  # older folders have none
+    if not all(isinstance(text, str) for text in [about["separator"], *about["symbols"]]):
+        raise ValueError(f"{name}.json lists symbols that are no text")
     return Symbols(about["symbols"], special, separator=about["separator"], rules=rules)

@@ -36,22 +36,22 @@ class Learner:
                 for place in places:
                     batch = micro_batches[place]
                     largest = max(largest, rows_of(batch))
-                    found.append(self.learn_one(batch, seed_of(self.seed, step, place)))
+                    found.append(self.learn_one(step, place, batch))
                 return found
             except (MemoryError, RuntimeError) as problem:
                 if not is_out_of_memory(problem):
                     raise
             self.cut_finer(largest)  # out of the handler: what the failed attempt held is free by now
 
-    def learn_one(self, batch: Any, seed: int) -> Sums:
-        torch.default_generator.manual_seed(seed)  # dropout depends on the place, not the past
+    def learn_one(self, step: int, place: int, batch: Any, weight: float = 1.0) -> Sums:
+        torch.default_generator.manual_seed(seed_of(self.seed, step, place))  # dropout depends on that, not on the past
         nats, tokens = 0.0, 0
         for part in cut(batch, self.parts):
             if rows_of(part):
                 loss = self.objective(self.model, part)
-                loss.nats.backward()
+                (loss.nats * weight if weight != 1 else loss.nats).backward()
                 nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
-        return Sums(nats, tokens)
+        return Sums(nats, tokens) if weight else Sums(0.0, 0)
 
     def cut_finer(self, rows: int) -> None:
         carried: list[Any] = getattr(self.objective, "carried", list)()

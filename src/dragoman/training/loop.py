@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from dragoman.runs.weights import whole
 from dragoman.training.learner import Learner
 from dragoman.training.objectives import LossSum
 from dragoman.training.parallel import ALONE, Workers
@@ -40,7 +41,7 @@ def train(
         sums = workers.add_up(learner, number, micro_batches)
         gradients = [p.grad for p in parameters if p.grad is not None]
         torch._foreach_div_(gradients, float(max(1, sums.tokens)))
-        norm = workers.whole(nn.utils.clip_grad_norm_(parameters, clip)).item()
+        norm = whole(nn.utils.clip_grad_norm_(parameters, clip)).item()
         applied = norm < float("inf")  # false for NaN too
         if applied:
             for group in optimizer.param_groups:

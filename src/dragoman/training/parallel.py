@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import MachineError
 from dragoman.training.learner import Learner, Sums
+from dragoman.training.micro_batches import rows_of
 
 PATIENCE = timedelta(hours=6)  # the first worker may prepare or validate for long; one that dies is noticed at once
 
@@ -35,6 +36,7 @@ class Workers:
     rank: int = 0
     size: int = 1
     reproducible: bool = False
+    sharded: bool = False  # they share out the model too (sharding.py)
 
     @property
     def first(self) -> bool:
@@ -45,6 +47,8 @@ class Workers:
         """The gradient of the whole step in every worker's parameters, and the sums of its loss."""
         if self.reproducible:
             found = self.add_in_order(learner, step, micro_batches)
+        elif self.sharded:
+            found = self.keep_in_step(learner, step, micro_batches)
         else:
             found = learner.learn(step, micro_batches, range(self.rank, len(micro_batches), self.size))
             if self.size > 1:
@@ -86,6 +90,17 @@ class Workers:
         unflatten(learner.model, total, known, counted_by=count)
         return found
 
+    def keep_in_step(self, learner: Learner, step: int, micro_batches: Sequence[Any]) -> list[Sums]:
+        """In shards every worker is needed for every pass: one that has nothing left to do goes along for nothing. The
+        gradients are added up on the way."""
+        learner.model.zero_grad()
+        count, found = len(micro_batches), list[Sums]()
+        for place in range(self.rank, count - count % -self.size, self.size):
+            own = place < count and rows_of(micro_batches[place]) > 0
+            sums = learner.learn_one(step, place if own else 0, micro_batches[place if own else 0], weight=float(own))
+            found += [sums] if place < count else []
+        return found
+
     # ── what is said between workers ──
 
     def sum(self, numbers: Tensor) -> None:
@@ -116,9 +131,6 @@ class Workers:
     def wait(self) -> None:
         """Until every worker is here."""
         self.largest(0)
-
-    def whole(self, numbers: Tensor) -> Tensor:
-        return numbers
 
 
 ALONE = Workers()

@@ -19,6 +19,7 @@ class TrainingConfig(Settings):
     accumulate: int = Field(1, gt=0, description="micro-batches that a step is made of; more need less memory")
     slices: int = Field(1, gt=0, description="parts that each batch is cut into by rows, for workers to share out")
     reproducible: bool = Field(False, description="the same bits for any number of workers; a worker has one thread")
+    sharding: bool = Field(False, description="workers share out the model itself; for one too large for each of them")
     optimizer: OptimizerName = Field("muon", description="how parameters follow their gradients")
     rate: float = Field(3e-3, gt=0, description="learning rate at its peak")
     schedule: schedules.Name = Field("linear", description="how the rate falls after the warm-up")
