@@ -43,7 +43,7 @@ def main() -> None:
             "sentences": len(texts),
             "batchings": asked.count,
             "same text": same,
-            "different outputs": len({*alone.values()}),
+            "outputs": len({*alone.values()}),
         }
         print(json.dumps({"proof": "batchings", "model": asked.model or "small", "beam": asked.beam, **told}))
 
