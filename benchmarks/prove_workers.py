@@ -2,6 +2,7 @@
 
 losses       no step's loss differs by more than 1e-6 between 1, 2 and 4 workers
 hashes       with --reproducible the weights have the same bits; also where their number changes on the way
+shards       the same losses where two workers share out the model itself (FSDP2), and gone on with the other way round
 killed       torchrun --max-restarts begins again from the last checkpoint: the same bits, and how much later
 throughput   tokens a second of two workers with a thread each, against one with two threads
 """
@@ -23,7 +24,7 @@ import trials
 from dragoman.runs.record import read_log
 
 LARGER = {"width": 256, "heads": 4, "layers": 3, "hidden": 1024, "dropout": 0.1}
-CASES = ("losses", "hashes", "killed", "throughput")
+CASES = ("losses", "hashes", "shards", "killed", "throughput")
 
 
 def main() -> None:
@@ -38,6 +39,8 @@ def main() -> None:
             tell("losses", losses(folder, asked.workers))
         if "hashes" in asked.cases:
             tell("hashes", hashes(folder, asked.workers))
+        if "shards" in asked.cases:
+            tell("shards", shards(folder))
         if "killed" in asked.cases:
             tell("killed", killed(folder))
         if "throughput" in asked.cases:
@@ -112,6 +115,18 @@ def hashes(folder: Path, sizes: list[int]) -> dict[str, Any]:
     go(command(folder, still, sizes[0], "--reproducible", "--set=training.schedule=constant"))
     same = weights(changing) == weights(still)
     return {"workers": sizes, "different hashes": len({str(one) for one in found}), "changing on the way": same}
+
+
+def shards(folder: Path) -> dict[str, Any]:
+    """Two workers with shards, one without; then both go on the other way round."""
+    setting, found = "--set=training.sharding=true", []
+    for first, then in ((2, 1), (1, 2)):
+        run = folder / f"sharded-{first}-{then}"
+        for workers, steps in ((first, trials.STEPS // 2), (then, trials.STEPS)):
+            go(command(folder, run, workers, setting, "--set=training.schedule=constant", steps=steps))
+        found.append([line["nats_per_token"] for line in reports(run)])
+    worst = max(abs(a - b) for a, b in zip(*found, strict=True))
+    return {"workers": [1, 2], "steps": len(found[0]), "largest difference": worst}
 
 
 def weights(run: Path) -> dict[str, str]:

@@ -47,6 +47,12 @@ def test_one_and_two_workers_do_the_same():
     assert hashes["changing on the way"]
 
 
+def test_a_model_in_shards_learns_the_same_and_goes_on_without_them():
+    [found], _ = prove("workers", "--cases", "shards")
+    assert found["steps"] == 16
+    assert found["largest difference"] < 1e-6
+
+
 def test_going_on_deep_in_a_corpus_takes_no_longer():
     [found], _ = prove("resume", "--pairs", 200_000, "--times", 2)
     assert found["seconds more"] < 2
