@@ -159,6 +159,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 
 
 def load_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    optimizer.state.clear()  # a run that goes back may know more than the checkpoint did
     for name, parameter, state in parameter_states(model, optimizer):
         prefix = f"{name}/"
         for key in [key for key in tensors if key.startswith(prefix)]:
