@@ -25,7 +25,7 @@ from dragoman.images.pixels import Form, Pixels, Size, fit, resize_mask
 from dragoman.text.reading import refuse_missing
 
 BLOCK = 1 << 24  # bytes read at a time, about
-LARGEST = 1 << 28  # bytes of one row: an image of 16,000 pixels either way
+LARGEST = 1 << 26  # bytes of one row
 DAMAGE = (  # RuntimeError: it is encrypted; NotImplementedError: packed in a way that zipfile does not know
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError, OverflowError, RuntimeError,
     KeyError, TypeError, SyntaxError, MemoryError,
