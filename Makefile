@@ -1,11 +1,11 @@
-# make demo | test | check | bench | quality | web | install. Everything happens in .venv, made when it is missing.
+# make demo | test | check | bench | quality | prove | web | install. Everything happens in .venv, made when it is missing.
 
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONPATH :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install browser demo test check format web web-check bench quality clean
+.PHONY: install browser demo test check format web web-check bench quality prove clean
 
 install: .venv/ready
 
@@ -54,6 +54,10 @@ bench: install
 
 quality: install
 	for file in benchmarks/quality_*.py; do $(BIN)/python $$file || exit 1; done
+
+# the long runs behind docs/reliability.md: kills, flipped bits, workers, malformed input
+prove: install
+	for file in benchmarks/prove_*.py; do $(BIN)/python $$file || exit 1; done
 
 clean:
 	rm -rf .venv demo build

@@ -19,7 +19,7 @@ from dragoman.models.vit import (
 )
 from dragoman.modules.attention import watching
 from dragoman.modules.convolution import ResidualConvolution, channels_together
-from dragoman.runs.model import load_weights, weights_of
+from dragoman.runs.weights import load_weights, weights_of
 from dragoman.training.image_objectives import MeasuringLoss, NamingLoss, PixelLoss
 from dragoman.training.loop import train
 from dragoman.training.optimizers import make_optimizer

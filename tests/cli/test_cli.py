@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from dragoman.cli import COMMANDS, main
-from dragoman.runs.model import save_model, weights_of
+from dragoman.runs.model import save_model
+from dragoman.runs.weights import weights_of
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 

@@ -19,7 +19,8 @@ from dragoman.models.rnn import RnnConfig
 from dragoman.models.t5 import T5Config
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.word_vectors import Word2VecConfig
-from dragoman.runs.model import save_model, weights_of
+from dragoman.runs.model import save_model
+from dragoman.runs.weights import weights_of
 from dragoman.seeing.arithmetic import slides_arithmetic, toy_arithmetic
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers

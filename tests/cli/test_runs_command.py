@@ -14,7 +14,7 @@ import dragoman
 from dragoman.cli import main
 from dragoman.errors import DataError
 from dragoman.runs.checkpoint import checkpoints
-from dragoman.runs.model import read_tensors
+from dragoman.runs.weights import read_tensors
 from dragoman.text.generated import generate
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}

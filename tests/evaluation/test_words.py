@@ -14,7 +14,8 @@ from dragoman.decoding.words import WordVectors
 from dragoman.errors import DataError
 from dragoman.evaluation.words import ranks, score_analogies, score_judgements, spearman
 from dragoman.models.word_vectors import Word2Vec, Word2VecConfig
-from dragoman.runs.model import save_model, weights_of
+from dragoman.runs.model import save_model
+from dragoman.runs.weights import weights_of
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers, learn
 from dragoman.text.vectors import read_vectors, to_binary, to_json, to_text

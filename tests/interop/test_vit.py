@@ -13,7 +13,8 @@ import dragoman
 from dragoman.cli import main
 from dragoman.errors import DataError
 from dragoman.interop.importing import import_folder
-from dragoman.runs.model import open_model, weights_of
+from dragoman.runs.model import open_model
+from dragoman.runs.weights import weights_of
 
 SHAPES = {
     "square": {"hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "image_size": 12, "patch_size": 4},

@@ -13,7 +13,8 @@ from dragoman.jobs.labelling import LabelledData
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Validation
-from dragoman.runs.model import open_model, read_tensors, weights_of
+from dragoman.runs.model import open_model
+from dragoman.runs.weights import read_tensors, weights_of
 
 GOOD, BAD = ("lovely", "warm", "funny", "bright"), ("dull", "cold", "boring", "flat")
 FILLER = ("the", "film", "is", "a", "story", "and", "it", "was", "so", "very")
@@ -187,7 +188,7 @@ def test_a_reader_is_taken_over_exactly_and_the_head_is_new(here):
     from dragoman.models import build
     from dragoman.models.bert import BertConfig
     from dragoman.models.bert_classifier import BertClassifierConfig
-    from dragoman.runs.model import take_over
+    from dragoman.runs.weights import take_over
 
     sizes = {"vocabulary": 20, "width": 8, "heads": 2, "layers": 1, "hidden": 16, "longest": 10}
     old, new = build(BertConfig(**sizes)), build(BertClassifierConfig(**sizes, classes=("a", "b")))

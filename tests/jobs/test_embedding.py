@@ -14,7 +14,7 @@ from dragoman.decoding.words import unit
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Report, Validation
-from dragoman.runs.model import read_tensors
+from dragoman.runs.weights import read_tensors
 
 ANIMALS, FRUITS = ("cat", "dog", "cow", "owl"), ("plum", "pear", "apple", "fig")
 TRAINING = {"steps": 120, "validate_every": 60, "save_every": 30, "report_every": 10, "tokens_per_step": 128}

@@ -15,8 +15,9 @@ from dragoman.jobs.request import Request
 from dragoman.jobs.start import Planned, start
 from dragoman.models import FAMILIES
 from dragoman.modules.embeddings import TokenEmbedding
-from dragoman.runs.model import read_tensors, save_model, weights_of
+from dragoman.runs.model import save_model
 from dragoman.runs.record import read_toml
+from dragoman.runs.weights import read_tensors, weights_of
 from dragoman.text.boundaries import whole_words
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers, learn

@@ -13,7 +13,7 @@ from dragoman.jobs.open import load_embedder
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Report, Validation
-from dragoman.runs.model import read_tensors
+from dragoman.runs.weights import read_tensors
 
 LINES = ["the cat sat on the mat", "the dog sat on the log", "a bird sang to the cat", "a fish swam to the dog"]
 TRAINING = {"steps": 60, "tokens_per_step": 256, "validate_every": 30, "save_every": 15, "rate": 0.01}

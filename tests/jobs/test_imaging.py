@@ -18,7 +18,8 @@ from dragoman.jobs.plan_images import epochs_for, images_per_step, patch_for, pl
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Validation
-from dragoman.runs.model import open_model, read_tensors, weights_of
+from dragoman.runs.model import open_model
+from dragoman.runs.weights import read_tensors, weights_of
 
 FAST = ["--threads", "1", "--set", "training.images_per_step=32", "--set", "training.validate_every=20"]
 SIZES = {

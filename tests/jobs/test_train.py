@@ -20,8 +20,8 @@ from dragoman.jobs.request import Request
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
 from dragoman.jobs.train import Finished, Notice, Report, Validation
-from dragoman.runs.model import read_tensors
 from dragoman.runs.record import read_toml
+from dragoman.runs.weights import read_tensors
 from dragoman.text.generated import write_corpus
 
 TINY = {

@@ -14,7 +14,7 @@ from dragoman.evaluation.perplexity import perplexity
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Report, Validation
-from dragoman.runs.model import read_tensors
+from dragoman.runs.weights import read_tensors
 from dragoman.text.tokenizer import open_tokenizers
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\n\na bird sang to the cat.\n" * 60

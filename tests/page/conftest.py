@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import dragoman
-from dragoman.runs.model import save_model, weights_of
+from dragoman.runs.model import save_model
+from dragoman.runs.weights import weights_of
 from dragoman.seeing.page import page_data, saved_page
 from dragoman.text.generated import generate
 

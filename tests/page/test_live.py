@@ -18,7 +18,8 @@ from dragoman import models
 from dragoman.cli import main
 from dragoman.errors import MachineError
 from dragoman.models.rnn import RnnConfig
-from dragoman.runs.model import save_model, weights_of
+from dragoman.runs.model import save_model
+from dragoman.runs.weights import weights_of
 from dragoman.seeing.live import Subject, serve
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
 

@@ -29,8 +29,8 @@ from dragoman.runs.inventory import (
     summarise,
 )
 from dragoman.runs.lock import only_writer
-from dragoman.runs.model import weights_of
 from dragoman.runs.record import write_toml
+from dragoman.runs.weights import weights_of
 from dragoman.training.optimizers import make_optimizer
 
 

@@ -21,8 +21,9 @@ from dragoman.runs.checkpoint import (
 )
 from dragoman.runs.files import check_folder, recover_folder, write_file, write_folder
 from dragoman.runs.lock import only_writer
-from dragoman.runs.model import load_weights, open_model, save_model, weights_of
+from dragoman.runs.model import open_model, save_model
 from dragoman.runs.record import Log, read_log, read_toml, to_toml, write_toml
+from dragoman.runs.weights import load_weights, weights_of
 from dragoman.text.batches import make_batch
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers

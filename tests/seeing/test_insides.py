@@ -18,7 +18,8 @@ from dragoman.decoding.insides import roll_out
 from dragoman.models.cnn import CnnClassifierConfig, CnnSegmenterConfig
 from dragoman.models.mlp import MlpClassifierConfig
 from dragoman.models.vit import VitClassifierConfig, VitRegressorConfig
-from dragoman.runs.model import save_model, weights_of
+from dragoman.runs.model import save_model
+from dragoman.runs.weights import weights_of
 from dragoman.seeing.insides import insides_page, light_up, sheet
 
 SIZE, LABELS = {"size": (8, 12), "channels": 3}, {"classes": ("<b>cat</b>", "dog & co")}

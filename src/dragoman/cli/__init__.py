@@ -60,7 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return call(arguments)
     except DragomanError as problem:
-        print(f"dragoman: {problem.sentence} [{problem.id}]", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0":  # of several workers, the first speaks for all
+            sentence = "".join(letter if letter.isprintable() else " " for letter in problem.sentence)  # one line
+            print(f"dragoman: {sentence} [{problem.id}]", file=sys.stderr)
         return problem.exit_code
     except KeyboardInterrupt:
         print("dragoman: interrupted", file=sys.stderr)

@@ -22,7 +22,8 @@ def import_(folder: Path, out: Path, /) -> int:
         raise DataError("E-IMP-01", f"{folder} has no config.json; give a Hugging Face folder")
 
     from dragoman.interop.importing import import_folder
-    from dragoman.runs.model import save_model, weights_of
+    from dragoman.runs.model import save_model
+    from dragoman.runs.weights import weights_of
 
     saved, story = import_folder(folder, lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr))
     save_model(out, saved.model.config, weights_of(saved.model), saved.tokens, saved.about)

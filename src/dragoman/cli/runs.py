@@ -344,7 +344,8 @@ def refuse_taken(out: Path) -> None:
 def write_average(run: Path, chosen: list[Path], out: Path) -> None:
     from dragoman.errors import DataError
     from dragoman.runs.checkpoint import average_weights
-    from dragoman.runs.model import load_weights, open_model, save_model, weights_of
+    from dragoman.runs.model import open_model, save_model
+    from dragoman.runs.weights import load_weights, weights_of
 
     saved = open_model(run)
     try:

@@ -1,5 +1,6 @@
 """dragoman train: two files in, a translator out; a text in, a writer of such; labels in, a classifier."""
 
+import collections
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -39,6 +40,7 @@ def train(
     epochs: float | None = None,
     steps: int | None = None,
     seed: int = 1,
+    reproducible: Annotated[bool, WORDS] = False,
     threads: int | None = None,
     device: str = "cpu",
     source_language: Annotated[str, Parameter(name=["--source-language", "--src"])] = "",
@@ -89,6 +91,8 @@ def train(
         The number of optimizer steps, outright.
     seed
         Decides the first weights, the order of the batches and the dropout.
+    reproducible
+        The same bits for any number of workers under torchrun: one thread each, and sums in a fixed order.
     threads
         Processor threads to use; else one for each core.
     device
@@ -109,7 +113,7 @@ def train(
         Print every event as one JSON object a line.
     """
     from dragoman.errors import MachineError
-    from dragoman.jobs.machine import refuse_no_threads
+    from dragoman.jobs.machine import is_first_worker, refuse_no_threads
     from dragoman.jobs.request import Request, gather_settings
 
     refuse_no_threads(threads)
@@ -118,6 +122,8 @@ def train(
     settings = gather_settings(set or [], config)
     if steps is not None:
         settings.setdefault("training", {})["steps"] = steps
+    if reproducible:
+        settings.setdefault("training", {})["reproducible"] = True
     request = Request.read(
         {
             "corpora": list(corpora), "valid": valid or [], "out": out,
@@ -133,6 +139,9 @@ def train(
     from dragoman.jobs.start import start
 
     events = start(request, threads=threads, fresh=fresh, dry_run=dry_run)
+    if not is_first_worker():
+        collections.deque(events, maxlen=0)  # it works, and the first one tells
+        return 0
     show(with_page(events, request) if page and not dry_run else events, as_json=json)
     return 0
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -28,6 +29,10 @@ def is_idx(path: Path) -> bool:
     return NAME.search(path.name) is not None
 
 
+LARGEST = 1 << 26  # values of one image
+PIECE = 1 << 22  # bytes read at a time
+
+
 def read_header(path: Path) -> tuple[int, ...]:
     """The length of each axis."""
     with open_bytes(path) as file:
@@ -40,6 +45,8 @@ def read_header(path: Path) -> tuple[int, ...]:
             )
         lengths = file.read(4 * start[3])
     shape = tuple(int(length) for length in np.frombuffer(lengths.ljust(4 * start[3], b"\0"), ">u4"))
+    if prod(shape[1:]) > LARGEST or (prod(shape[1:]) == 0 and shape[0]):
+        raise DataError("E-IMG-05", f"{path} promises images of {shape[1:]} pixels; 1 to {LARGEST:,} values are known")
     if len(shape) == 4 and shape[3] not in (1, 3):
         raise DataError("E-IMG-05", f"{path} holds images of {shape[3]} channels; 1 (grey) and 3 (colour) are known")
     return shape
@@ -53,13 +60,22 @@ def read_values(path: Path, at_once: int) -> Iterator[UInt8[np.ndarray, "N ..."]
         file.read(4 + 4 * len(shape))
         for first in range(0, shape[0], at_once):
             wanted = min(at_once, shape[0] - first) * row
-            found = file.read(wanted)
+            found = read_exactly(file, wanted)
             if len(found) < wanted:
                 raise DataError(
                     "E-IMG-05",
                     f"{path} promises {shape[0] * row:,} values and holds {first * row + len(found):,}; fetch it again",
                 )
             yield np.frombuffer(found, np.uint8).reshape(-1, *shape[1:])
+
+
+def read_exactly(file: Any, wanted: int) -> bytes:
+    """Piece by piece: a header may promise more than any memory holds."""
+    pieces, missing = list[bytes](), wanted
+    while missing and (piece := file.read(min(missing, PIECE))):
+        pieces.append(piece)
+        missing -= len(piece)
+    return b"".join(pieces)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ masks          (N H W), one label a pixel
 names          of the labels or of the numbers, where they have some
 """
 
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +25,11 @@ from dragoman.images.pixels import Form, Pixels, Size, fit, resize_mask
 from dragoman.text.reading import refuse_missing
 
 BLOCK = 1 << 24  # bytes read at a time, about
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError)
+LARGEST = 1 << 26  # bytes of one row
+DAMAGE = (  # RuntimeError: it is encrypted; NotImplementedError: packed in a way that zipfile does not know
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError, OverflowError, RuntimeError,
+    KeyError, TypeError, SyntaxError, MemoryError,
+)  # fmt: skip
 OTHER_NAMES = {"images": "x", "labels": "y"}
 
 
@@ -196,6 +202,8 @@ def read_header(file: Any) -> Header:
         raise ValueError("it is laid out by columns; save numpy.ascontiguousarray of it")
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are not opened")
+    if not shape or any(length < 0 for length in shape) or dtype.itemsize * prod(shape[1:]) > LARGEST:
+        raise ValueError(f"its shape is {shape}; a row may have {LARGEST:,} bytes at most")
     return Header(shape, dtype)
 
 

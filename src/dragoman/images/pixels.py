@@ -25,6 +25,8 @@ from dragoman.errors import DataError, UsageError
 from dragoman.text.reading import refuse_missing
 
 ENDINGS = (".png", ".jpg", ".jpeg")
+FORMATS = ("PNG", "JPEG")  # whatever the name says: other decoders are not asked
+LARGEST = 1 << 25  # pixels; a few bytes of a file can promise any number of them
 DAMAGE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
 GREY = ("1", "L", "LA", "La", "I", "F")  # modes; and those of 16 bits, which begin with I;16
 ORIENTATION, ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)  # of EXIF
@@ -67,7 +69,9 @@ def opened(path: Path) -> Iterator[Image.Image]:
     """The image there, nothing of it decoded yet; a damaged one is named, with what is wrong."""
     refuse_missing(path)
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(path) as image:  # of odd EXIF and large images
+        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as image:  # of odd EXIF
+            if image.width * image.height > LARGEST:
+                raise ValueError(f"it has {image.width:,} × {image.height:,} pixels, and {LARGEST:,} are the most")
             yield image
     except UnidentifiedImageError:
         raise damaged(path, "it is no PNG or JPEG") from None

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import resource
 import shutil
 import sys
@@ -54,6 +55,20 @@ def peak_memory() -> int:
     """Bytes this process has held at most."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes if sys.platform == "darwin" else kilobytes * 1024
+
+
+def is_first_worker() -> bool:
+    """Of those that torchrun started, the one that speaks; also where nobody was started by it."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def processor() -> str:
+    """The class of this CPU: the same sums on another may end in other digits."""
+    import torch
+
+    lines = Path("/proc/cpuinfo").read_text(errors="replace").split("\n") if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def refuse_full_disk(folder: Path, needed: int) -> None:

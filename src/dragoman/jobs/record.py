@@ -8,6 +8,7 @@ import torch
 
 import dragoman
 from dragoman.errors import DataError
+from dragoman.jobs.machine import processor
 from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Sources
@@ -35,10 +36,9 @@ def record(
     return {
         "run": {
             "dragoman": dragoman.__version__,
-            "torch": torch.__version__,
             "python": platform.python_version(),
             "machine": platform.machine(),
-            "threads": torch.get_num_threads(),
+            **machine_of(run),
             "task": run.task.name,
             "family": task_and_family_of(config)[1],
         },
@@ -52,6 +52,29 @@ def record(
         "search": run.task.about.get("search", {}),
         "files": files,
     }
+
+
+def machine_of(run: Run) -> dict[str, Any]:
+    """What the last digits hang on."""
+    return {
+        "torch": torch.__version__,
+        "cpu": processor(),
+        "threads": torch.get_num_threads(),
+        "workers": run.workers.size,
+    }
+
+
+def other_machine(recorded: dict[str, Any], run: Run) -> str:
+    """In which of these a run goes on otherwise than it was begun; nothing where the bits stay the same."""
+    now = machine_of(run)
+    if run.training.reproducible:
+        del now["workers"]
+    changed = [
+        f"{name} was {recorded[name]} and is {value}"
+        for name, value in now.items()
+        if recorded.get(name, value) != value
+    ]
+    return f"{'; '.join(changed)}: the run goes on, but no longer bit for bit as it was begun" if changed else ""
 
 
 def size_and_time(path: Path) -> dict[str, int]:

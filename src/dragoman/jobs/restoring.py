@@ -4,7 +4,7 @@ What comes of it is a text-to-text model like any other; `--from` it learns a ta
 """
 
 from collections.abc import Mapping
-from math import exp
+from math import exp, inf
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dragoman.config import Settings
 from dragoman.decoding.beam import SearchConfig
 from dragoman.decoding.translate import Translator
 from dragoman.jobs.request import Request
-from dragoman.jobs.task import Measured, Sample, mean_nats
+from dragoman.jobs.task import Measured, Sample, lost, mean_nats
 from dragoman.jobs.texts import TextTask
 from dragoman.jobs.translating import about_translator
 from dragoman.text.batches import Batch, make_batch
@@ -66,6 +66,8 @@ class Restoring(TextTask):
 
     def measure(self, model: Any, training: TrainingConfig) -> Measured:
         nats = self.validation_loss(model, training)
+        if lost(nats):
+            return Measured(nats, {"perplexity": inf}, [])
         blocks = self.validation_order(training).pairs(0, 0)[:WATCHED]
         outputs = Translator(model, self.tokenizers, self.about).write_ids([source for source, _ in blocks], beam=1)
         shown = [[self.show(ids) for ids in (*pair, output)] for pair, output in zip(blocks, outputs, strict=True)]

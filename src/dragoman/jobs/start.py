@@ -5,11 +5,15 @@
     either way    follow the run to its end
 
 All of it is a generator of events. Standing time limits are real: `--minutes` counts from the moment of the call.
+
+Under torchrun the first worker leads: it does all of the above, and the others join it in the run it has made.
 """
 
 import shutil
 import time
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import islice, pairwise
 from math import inf
 from pathlib import Path
@@ -17,31 +21,36 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import torch
-
 from dragoman.config import Settings
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.jobs import plan
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
-from dragoman.jobs.record import Timing, describe, record, refuse_changed_files
+from dragoman.jobs.record import Timing, describe, other_machine, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
-from dragoman.runs.checkpoint import checkpoints, newest_whole_checkpoint, save_checkpoint
+from dragoman.runs.checkpoint import SCRATCH, checkpoints, newest_whole_checkpoint, save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
-from dragoman.runs.model import SavedModel, open_model, take_over
+from dragoman.runs.model import SavedModel, open_model
 from dragoman.runs.record import read_toml, write_toml
+from dragoman.runs.weights import take_over
+from dragoman.text.stream import WindowOrder
+from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
+from dragoman.training.rows import LearnsByRows
 from dragoman.training.settings import TrainingConfig
+from dragoman.training.sharding import refuse_odd_sharding
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
 TIMING, LONGEST_TIMING = 0.04, 20.0  # share of the time given to measuring a step, and seconds at most
 RESERVE = 0.06  # share of the time left over: the mean step takes 3 % longer than the median, and machines slow down
+
+SLICES = 4  # parts of each batch where workers share it: the same for one, two and four of them
 
 RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
@@ -61,25 +70,70 @@ def start(
 ) -> Iterator[Event | Planned]:
     began = time.monotonic()
     keep_memory()
-    use_threads(threads)
+    use_threads(threads_for(request, threads))
     request = resolve(request)
     refuse_unknown_settings(request, request.task)
     sources = job_of(request.task, request.family).find(request)
     folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
-    if dry_run:
-        with TemporaryDirectory() as scratch:
-            yield from begin(Path(scratch), folder, request, sources, began)
-        return
-    with only_writer(folder):
-        begun = (folder / "run.toml").exists()
-        if fresh or not begun:
-            yield from set_aside(folder)  # without run.toml it is what a kill left over
-        if begun and not fresh:
-            run = yield from go_on(folder, request)
+    with join_workers() as workers:
+        if dry_run:
+            with TemporaryDirectory() as scratch:
+                yield from begin(Path(scratch), folder, request, sources, began, workers) if workers.first else ()
+        elif workers.first:
+            yield from lead(folder, request, sources, began, workers, fresh=fresh)
         else:
-            run = yield from begin(folder, folder, request, sources, began)
+            yield from assist(folder, workers)
+
+
+def threads_for(request: Request, threads: int | None) -> int | None:
+    """As asked for; one where the bits must not hang on their number."""
+    if not TrainingConfig.read(request.asked("training"), section="training").reproducible:
+        return threads
+    if threads not in (None, 1):
+        raise UsageError(
+            "E-USE-07",
+            f"--reproducible gives each worker one thread, and --threads {threads} were asked for; leave it out",
+        )
+    return 1
+
+
+def lead(
+    folder: Path, request: Request, sources: Sources, began: float, workers: Workers, *, fresh: bool
+) -> Iterator[Event | Planned]:
+    """What the first worker does, and the only one: begin the run or open it, and then train."""
+    with ExitStack() as held:
+        with saying_when_ready(workers) as ready:
+            held.enter_context(only_writer(folder))
+            begun = (folder / "run.toml").exists()
+            if fresh or not begun:
+                yield from set_aside(folder)  # without run.toml it is what a kill left over
+            if begun and not fresh:
+                run = yield from go_on(folder, request, workers)
+            else:
+                run = yield from begin(folder, folder, request, sources, began, workers)
+            ready.append(run.training.steps)
         with polite_stop() as stop:  # before this there is nothing to save
             yield from resume_and_follow(run, stop)
+
+
+@contextmanager
+def saying_when_ready(workers: Workers) -> Iterator[list[int]]:
+    """The others wait meanwhile. They are told the number of steps, or 0 if there is nothing to do together."""
+    steps: list[int] = []
+    try:
+        yield steps
+    finally:
+        workers.tell(steps[0] if steps else 0)
+
+
+def assist(folder: Path, workers: Workers) -> Iterator[Event]:
+    """What every other worker does: open the run when it is ready, and train with the first."""
+    steps = workers.tell(0)
+    if steps:  # else the first one says what is wrong
+        recorded = read_toml(folder / "run.toml")
+        training = TrainingConfig.read({**recorded["training"], "steps": steps}, section="training")
+        with polite_stop() as stop:
+            yield from resume_and_follow(reopen(folder, recorded, training, workers), stop)
 
 
 def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
@@ -97,7 +151,7 @@ def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
 
 
 def begin(
-    folder: Path, named: Path, request: Request, sources: Sources, began: float
+    folder: Path, named: Path, request: Request, sources: Sources, began: float, workers: Workers
 ) -> Generator[Event | Planned, None, Run]:
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
     saved = open_model(Path(request.start_from)) if request.start_from else None
@@ -114,14 +168,17 @@ def begin(
         refuse_other_width(config, given, request.embeddings)
     task.plan_use(config, request)
     asked = task.plan_training(config) | request.asked("training")
+    if TrainingConfig.read(asked, section="training").sharding:
+        asked = {"optimizer": "adamw"} | asked  # the usual one needs whole matrices
+    asked = share_out(task, asked, workers) | asked
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
     moment = 1.0 if counted else min(LONGEST_TIMING, TIMING * 60 * minutes)
-    timing = time_run(folder, task, config, asked, request.seed, moment)
+    timing = time_run(folder, task, config, asked, request.seed, moment, workers.size)
     left = 60 * minutes - (time.monotonic() - began)
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
     if training.steps == 1 and "steps" not in asked and not request.epochs:
         yield Notice(f"preparing took all of the {minutes:g} minutes; one step is trained, so give it more")
-    run = Run(folder, task, training, build_model(config, request.seed), request.seed)
+    run = Run(folder, task, training, build_model(config, request.seed), request.seed, as_asked(workers, training))
     if saved:
         take_over(run.model, saved.model, Path(request.start_from))
     vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
@@ -131,6 +188,43 @@ def begin(
     run.save()  # from here on a kill costs nothing
     write_toml(folder / "run.toml", record(request, sources, run, timing, minutes, vectors))
     return run
+
+
+def share_out(task: Task, asked: dict[str, Any], workers: Workers) -> dict[str, Any]:
+    """Into how many parts to cut each batch. Where workers come and go they are the same parts for any number of them;
+    a step of which nothing can be shared is for one worker."""
+    training = TrainingConfig.read(asked, section="training")
+    refuse_odd_sharding(training)
+    shared = is_under_torchrun() or training.reproducible
+    refuse_what_cannot_be_shared(task, training, workers)
+    if not shared or cannot_be_shared(task, training):
+        return {}
+    return {"slices": -(-max(SLICES, workers.size) // training.accumulate)}
+
+
+def cannot_be_shared(task: Task, training: TrainingConfig) -> str:
+    """Why a batch cannot be cut into parts for several workers, if so."""
+    if isinstance(task.objective(training), LearnsByRows):
+        return "vectors of words are moved one after another"
+    if isinstance(task.order(training, 0), WindowOrder):
+        return "its state goes on from one window of the text into the next (--set training.shuffle=true would not)"
+    return ""
+
+
+def refuse_what_cannot_be_shared(task: Task, training: TrainingConfig, workers: Workers) -> None:
+    why = cannot_be_shared(task, training)
+    if why and (workers.size > 1 or training.slices > 1):
+        raise UsageError(
+            "E-USE-20",
+            f"{max(workers.size, training.slices)} workers cannot share this training: {why}; start it on one",
+        )
+    micro_batches = training.accumulate * training.slices
+    if training.reproducible and 1 < micro_batches < workers.size:
+        raise UsageError(
+            "E-USE-21",
+            f"a step of this run is made of {micro_batches} micro-batches and {workers.size} workers were started; "
+            f"start {micro_batches} or fewer, or begin anew with --set training.slices={workers.size}",
+        )
 
 
 def fit_training(
@@ -158,8 +252,13 @@ def steps_for(epochs: float, task: Task, training: TrainingConfig) -> int:
     return max(1, round(epochs * len(task.order(training, 0)) / training.accumulate))
 
 
-def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], seed: int, seconds: float) -> Timing:
-    """Train a throw-away copy for a moment, and validate it once: the outcome of the real one is not touched."""
+def time_run(
+    folder: Path, task: Task, config: Settings, asked: dict[str, Any], seed: int, seconds: float, workers: int
+) -> Timing:
+    """Train a throw-away copy for a moment, and validate it once: the outcome of the real one is not touched.
+
+    One worker is timed, with the work of all; a step takes all of them about its share.
+    """
     training = plan.plan_training(config, asked, 1000, 1, fine_tuning=False)
     run = Run(folder, task, training, build_model(config, seed), seed)
     steps = run.steps(lambda _: 1e-6)
@@ -169,7 +268,7 @@ def time_run(folder: Path, task: Task, config: Settings, asked: dict[str, Any], 
         next(steps)
         times.append(time.monotonic())
     usual = median(b - a for a, b in pairwise(times))  # a neighbour's burst should not shorten the whole run
-    return Timing(usual, time_validation(run), peak_memory())
+    return Timing(usual / workers, time_validation(run), peak_memory())
 
 
 def time_validation(run: Run) -> float:
@@ -178,7 +277,7 @@ def time_validation(run: Run) -> float:
     run.model.eval()
     run.task.measure(run.model, run.training)
     run.task.about = about
-    with TemporaryDirectory(dir=run.folder) as scratch:
+    with TemporaryDirectory(dir=run.folder, prefix=SCRATCH) as scratch:
         save_checkpoint(Path(scratch), 0, run.model, run.optimizer, {})
     return time.monotonic() - start
 
@@ -196,7 +295,7 @@ def disk_needed(run: Run) -> int:
 # ── a known run ───────────────────────────────────────────────────────────────────────────
 
 
-def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Run]:
+def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event | Planned, None, Run]:
     recover_folder(folder / "model")
     recorded = read_toml(folder / "run.toml")
     name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
@@ -204,8 +303,6 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
     refuse_changes(request.lasting(), before.lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
     refuse_lost_checkpoints(folder)
-    if recorded["run"]["torch"] != torch.__version__ or recorded["run"]["threads"] != torch.get_num_threads():
-        yield Notice("torch or the number of threads is another than before: the last digits may differ")
     task = job_of(name, family).reopen(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     done = steps_saved(folder) if training.steps < recorded["training"]["steps"] else 0
@@ -214,8 +311,24 @@ def go_on(folder: Path, request: Request) -> Generator[Event | Planned, None, Ru
         training = training.changed({"steps": done}, section="training")
     elif training.model_dump() != recorded["training"]:
         write_toml(folder / "run.toml", {**recorded, "training": training.model_dump()})
+    refuse_what_cannot_be_shared(task, training, workers)
+    run = reopen(folder, recorded, training, workers)
+    if said := other_machine(recorded["run"], run):
+        yield Notice(said)
+    return run
+
+
+def reopen(folder: Path, recorded: dict[str, Any], training: TrainingConfig, workers: Workers) -> Run:
+    """The run as it was begun, before its newest checkpoint is loaded."""
+    name, family, seed = recorded["run"].get("task", "translate"), recorded["run"]["family"], recorded["asked"]["seed"]
+    task = job_of(name, family).reopen(folder, recorded)
     config = find_family(name, family).config.read(recorded["model"], section="model")
-    return Run(folder, task, training, build_model(config, before.seed), before.seed)
+    return Run(folder, task, training, build_model(config, seed), seed, as_asked(workers, training))
+
+
+def as_asked(workers: Workers, training: TrainingConfig) -> Workers:
+    """In what way these workers add up."""
+    return replace(workers, reproducible=training.reproducible, sharded=training.sharding and workers.size > 1)
 
 
 def refuse_lost_checkpoints(folder: Path) -> None:

@@ -7,6 +7,7 @@ for every task.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -33,6 +34,11 @@ class Measured(NamedTuple):
     nats_per_token: float
     scores: dict[str, float]  # by name, as they are shown
     samples: list[Sample]
+
+
+def lost(nats: float) -> bool:
+    """Whether the model has left all bounds: then there is nothing that it could write."""
+    return not isfinite(nats)
 
 
 @runtime_checkable

@@ -2,11 +2,14 @@
 
 The same call on the same folder goes on where the last one stopped: settings are read from the folder, the newest
 whole checkpoint is loaded, and batch, dropout and rate of every later step are what they would have been.
+
+Several workers all do this at once, step by step together; the first of them alone validates and writes.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,23 +22,34 @@ from dragoman.jobs.signals import Stop
 from dragoman.jobs.task import Sample, Task
 from dragoman.runs.checkpoint import (
     average_weights,
+    checkpoint_folder,
     is_whole,
+    last_good_checkpoint,
     load_carried,
     load_checkpoint,
     newest_whole_checkpoint,
+    optimizer_tensors,
     planned_checkpoints,
+    remove_leftovers,
     remove_old_checkpoints,
     save_checkpoint,
+    step_of,
 )
-from dragoman.runs.model import load_weights, save_model, weights_of
-from dragoman.runs.record import Log
-from dragoman.training.loop import Step, seed_of, train
+from dragoman.runs.model import save_model
+from dragoman.runs.record import Log, read_log
+from dragoman.runs.weights import load_weights, weights_of
+from dragoman.training.learner import seed_of
+from dragoman.training.loop import Step, train
+from dragoman.training.micro_batches import MicroBatches
 from dragoman.training.optimizers import make_optimizer
+from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.rows import LearnsByRows, train_rows
 from dragoman.training.schedules import share_of_peak
 from dragoman.training.settings import TrainingConfig
+from dragoman.training.sharding import shard
 
-FIVE = 5  # steps in a row without a finite gradient end a run
+FIVE = 5  # steps in a row without a finite gradient send a run back; the second time they end it
+SLOWER = 0.5  # share of the rate that it goes on with then
 
 
 # ── what the caller is told ───────────────────────────────────────────────────────────────
@@ -90,6 +104,8 @@ class Progress:
     validations_since_best: int = 0
     stopped: str = ""  # why it ended before its last step
     steps: int = 0  # how many were planned when this was saved
+    refused: int = 0  # steps in a row, up to now, without a finite gradient
+    slowed: float = 1.0  # share of the rate, since the run was sent back
 
 
 @dataclass
@@ -101,97 +117,154 @@ class Run:
     training: TrainingConfig
     model: nn.Module
     seed: int
+    workers: Workers = ALONE
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         t = self.training
+        self.slices = max(t.slices, -(-self.workers.size // t.accumulate))  # at least one micro-batch for each worker
         self.order = self.task.order(t, self.seed)
         self.objective = self.task.objective(t)
+        self.optimizer = self.make_optimizer()
+
+    def make_optimizer(self) -> torch.optim.Optimizer | None:
+        t = self.training
         by_rows = isinstance(self.objective, LearnsByRows)
-        self.optimizer = None if by_rows else make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
+        return None if by_rows else make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
 
     def rate(self, step: int) -> float:
         t = self.training
-        return t.rate * share_of_peak(t.schedule, step, t.warmup, t.steps)
+        return t.rate * self.progress.slowed * share_of_peak(t.schedule, step, t.warmup, t.steps)
 
-    def steps(self, rate: Callable[[int], float]) -> Iterator[Step]:
-        """The steps to come, without end; `rate` is that of step n."""
+    def steps(self, rate: Callable[[int], float] | None = None) -> Iterator[Step]:
+        """The steps to come, without end; `rate` is that of step n, where it is not the run's own."""
+        rate = rate or self.rate
         objective: Any = self.objective
         batches, first = self.batches(self.progress.step), self.progress.step + 1
         if self.optimizer is None:
             return train_rows(self.model, batches, objective, rate=rate, first=first)
         return train(
             self.model, batches, objective, self.optimizer,
-            rate=rate, clip=self.training.clip, seed=self.seed, first=first,
+            rate=rate, clip=self.training.clip, seed=self.seed, first=first, workers=self.workers,
         )  # fmt: skip
 
-    def batches(self, after: int) -> Iterator[list[Any]]:
+    def batches(self, after: int) -> Iterator[MicroBatches]:
         """The micro-batches of step `after` + 1, + 2 …; the place in the corpus follows from the step alone."""
-        place = after * self.training.accumulate
-        while True:
-            yield [self.batch(place + i) for i in range(self.training.accumulate)]
-            place += self.training.accumulate
+        for place in count(after * self.training.accumulate, self.training.accumulate):
+            yield MicroBatches(self.batch, place, self.training.accumulate, self.slices)
 
     def batch(self, place: int) -> Any:
         return self.order.batch(*divmod(place, len(self.order)))
 
     def save(self) -> None:
+        if not self.workers.first:
+            self.hand_over()
+            return
         carried = self.objective.carried()
         save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress), carried)
-        remove_old_checkpoints(self.folder, keep=self.planned_checkpoints())
+        remove_old_checkpoints(self.folder, keep=self.planned_checkpoints())  # the new one was read back by now
 
     def planned_checkpoints(self) -> list[Path]:
         """The newest of those that would be there without any interruption."""
         t = self.training
         return planned_checkpoints(self.folder, t.save_every, last=t.steps)[: t.average]
 
-    def save_model(self) -> None:
+    def save_model(self, model: nn.Module) -> None:
         config: Any = self.model.config
-        save_model(self.folder / "model", config, weights_of(self.model), self.task.tokenizers, self.task.about)
+        save_model(self.folder / "model", config, weights_of(model), self.task.tokenizers, self.task.about)
+
+    def whole_model(self) -> nn.Module:
+        """The model to measure; where workers share it out, a whole one, which all of them put together."""
+        if not self.workers.sharded:
+            return self.model.eval()
+        config: Any = self.model.config
+        made = models.build(config)
+        load_weights(made, weights_of(self.model), self.folder)
+        return made.eval()
+
+    def hand_over(self) -> None:
+        """What the first worker writes is in shards with all of them."""
+        if self.workers.sharded and self.optimizer:
+            weights_of(self.model)
+            optimizer_tensors(self.model, self.optimizer)
 
     def resume(self) -> list[str]:
         """Go back to the newest whole checkpoint, if there is one; what is said about damaged ones."""
-        path, said = newest_whole_checkpoint(self.folder)
-        if path is not None:
-            self.progress = Progress(**load_checkpoint(path, self.model, self.optimizer))
-            self.objective.carry(self.model, load_carried(path))
+        path, said = None, list[str]()
+        if self.workers.sharded:  # not before: all workers must be here for it
+            shard(self.model)
+            self.optimizer = self.make_optimizer()
+        if self.workers.first:
+            remove_leftovers(self.folder)
+            path, said = newest_whole_checkpoint(self.folder)
+        self.load(path)
         if self.training.steps > self.progress.steps:  # a new run, or more steps were asked for
             self.progress.stopped, self.progress.validations_since_best = "", 0
         self.progress.steps = self.training.steps
         return said
 
+    def load(self, path: Path | None) -> None:
+        """The checkpoint that the first worker found; it is there until all have read it."""
+        step = self.workers.tell(step_of(path) if path else -1)
+        if step >= 0:
+            found = checkpoint_folder(self.folder, step)
+            self.progress = Progress(**load_checkpoint(found, self.model, self.optimizer))
+            self.objective.carry(self.model, load_carried(found))
+        self.workers.wait()
+
 
 def follow(run: Run, stop: Stop) -> Iterator[Event]:
     """Train to the last step, or until validation says to stop; save on the way and at the end."""
-    t, progress = run.training, run.progress
-    log = Log(run.folder / "log.jsonl", after_step=progress.step)
-    clock = Clock(progress.seconds)
-    refused = 0
-    steps = run.steps(run.rate)
-    while progress.step < t.steps and not progress.stopped:
+    t = run.training
+    log = Log(run.folder / "log.jsonl", after_step=run.progress.step) if run.workers.first else None
+    clock, steps, parts = Clock(run.progress.seconds), run.steps(), 1
+    while run.progress.step < t.steps and not run.progress.stopped:
         step = next(steps)
-        progress.step, progress.seconds = step.number, clock.seconds()
-        clock.count(step.tokens)
+        count_step(run, step, clock)
+        if step.parts > parts:
+            parts = step.parts
+            yield Notice(
+                f"a batch did not fit into memory; going on with {parts} parts of each (the sums are the same)"
+            )
         if not step.applied:
-            refused += 1
-            yield Notice(name_bad_step(run, step))
-            refuse_to_go_on(run, refused)
-        else:
-            refused = 0
-        if step.number % t.report_every == 0 or step.number == t.steps:
-            report = make_report(run, step, clock)
-            log.write({"kind": "report", **report._asdict()})
-            yield report
-        if step.number % t.validate_every == 0 or step.number == t.steps:
-            validation = validate(run)
-            log.write({"kind": "validation", **flat(validation)})
-            yield validation
-        progress.seconds = clock.seconds()
-        if step.number % t.save_every == 0 or step.number == t.steps or progress.stopped or stop.asked:
+            yield Notice(name_bad_step(run, step, log))
+        if run.progress.refused >= FIVE:
+            yield go_back(run, log)
+            steps = run.steps()
+            continue
+        if is_due(step.number, t.report_every, t.steps):
+            yield make_report(run, step, clock, log)
+        if is_due(step.number, t.validate_every, t.steps):
+            model = run.whole_model()
+            if run.workers.first:
+                yield validate(run, model, log)
+        agree(run, stop)
+        run.progress.seconds = clock.seconds()
+        planned = is_due(step.number, t.save_every, t.steps) and (not run.progress.refused or step.number == t.steps)
+        if planned or run.progress.stopped or stop.asked:
             run.save()
         if stop.asked:
             raise Interrupted("E-RUN-07", f"stopped at step {step.number:,} and saved; the same command goes on")
     yield finish(run)
+
+
+def is_due(step: int, every: int, last: int) -> bool:
+    return step % every == 0 or step == last
+
+
+def agree(run: Run, stop: Stop) -> None:
+    """Whether to go on: any worker may have been asked to stop, and the first one knows what validation says."""
+    told = run.workers.largest(2 if stop.asked else 1 if run.progress.stopped else 0)
+    stop.asked = told == 2
+    if told == 1 and not run.progress.stopped:
+        run.progress.stopped = "the first worker stopped"
+
+
+def count_step(run: Run, step: Step, clock: "Clock") -> None:
+    progress = run.progress
+    progress.step, progress.seconds = step.number, clock.seconds()
+    progress.refused = 0 if step.applied else progress.refused + 1
+    clock.count(step.tokens)
 
 
 class Clock:
@@ -214,9 +287,9 @@ class Clock:
         return speed
 
 
-def make_report(run: Run, step: Step, clock: Clock) -> Report:
+def make_report(run: Run, step: Step, clock: Clock, log: Log | None) -> Report:
     t, done = run.training, run.progress
-    return Report(
+    report = Report(
         step=step.number,
         steps=t.steps,
         epoch=step.number * t.accumulate / len(run.order),
@@ -228,30 +301,52 @@ def make_report(run: Run, step: Step, clock: Clock) -> Report:
         seconds_left=done.seconds / done.step * (t.steps - done.step),
         counted=run.task.counted,
     )
+    if log:
+        log.write({"kind": "report", **report._asdict()})
+    return report
 
 
-def name_bad_step(run: Run, step: Step) -> str:
+# ── steps without a finite gradient ───────────────────────────────────────────────────────
+
+
+def name_bad_step(run: Run, step: Step, log: Log | None) -> str:
+    """Which batch it was, in words and in the log."""
     epoch, k = divmod((step.number - 1) * run.training.accumulate, len(run.order))
+    if log:
+        log.write({"kind": "refused", "step": step.number, "epoch": epoch + 1, "batch": k})
     return f"step {step.number:,} gave no finite gradient and was not applied (batch {k:,} of epoch {epoch + 1:,})"
 
 
-def refuse_to_go_on(run: Run, refused: int) -> None:
-    if refused >= FIVE:
-        half = run.training.rate / 2
+def go_back(run: Run, log: Log | None) -> Notice:
+    """To the last checkpoint before the trouble, with a lower rate. Once: what fails again is not a matter of luck."""
+    bad, rate = run.progress.step, run.training.rate * SLOWER
+    path = last_good_checkpoint(run.folder) if run.workers.first else None
+    if run.progress.slowed < 1 or not run.workers.tell(int(path is not None)):
         raise DataError(
             "E-RUN-08",
-            f"{FIVE} steps in a row gave no finite gradient; the last good checkpoint is kept. Start again with "
-            f"--fresh --set training.rate={half:g}, half of what it was",
+            f"{FIVE} steps in a row gave no finite gradient, up to step {bad:,}, at half the rate too; the last good "
+            f"checkpoint is kept. Look at the batches that log.jsonl names, or begin anew with "
+            f"--fresh --set training.rate={rate / 5:g}",
         )
+    run.load(path)
+    run.progress.slowed = SLOWER
+    good = run.progress.step
+    if log:
+        refused = [line for line in read_log(log.path) if line["kind"] == "refused" and line["step"] > good]
+        log.drop_after(good)
+        log.write({"kind": "returned", "step": good, "from_step": bad, "rate": rate, "refused": refused})
+    return Notice(
+        f"{FIVE} steps in a row gave no finite gradient; going back to step {good:,} with half the rate ({rate:g}). "
+        "The next time ends the run"
+    )
 
 
 # ── validation ────────────────────────────────────────────────────────────────────────────
 
 
-def validate(run: Run) -> Validation:
+def validate(run: Run, model: nn.Module, log: Log | None) -> Validation:
     """Loss on the whole validation part, scores of some of it; a better loss than ever saves the model."""
-    run.model.eval()
-    measured = run.task.measure(run.model, run.training)
+    measured = run.task.measure(model, run.training)
     progress = run.progress
     best = measured.nats_per_token < progress.best_nats
     progress.best_nats = min(measured.nats_per_token, progress.best_nats)
@@ -259,8 +354,11 @@ def validate(run: Run) -> Validation:
     if run.training.patience and progress.validations_since_best >= run.training.patience:
         progress.stopped = f"no better validation in {run.training.patience} of them"
     if best:
-        run.save_model()
-    return Validation(progress.step, measured.nats_per_token, measured.scores, best, measured.samples)
+        run.save_model(model)
+    validation = Validation(progress.step, measured.nats_per_token, measured.scores, best, measured.samples)
+    if log:
+        log.write({"kind": "validation", **flat(validation)})
+    return validation
 
 
 def flat(validation: Validation) -> dict[str, Any]:
@@ -274,18 +372,17 @@ def flat(validation: Validation) -> dict[str, Any]:
 def finish(run: Run) -> Finished:
     """Keep the mean of the last checkpoints as the model, if it validates better than the best single one."""
     progress, t = run.progress, run.training
-    averaged = False
-    last = [path for path in run.planned_checkpoints() if is_whole(path)]
+    averaged, model = False, run.whole_model()
+    last = [path for path in run.planned_checkpoints() if is_whole(path)] if run.workers.first else []
     if len(last) > 1:
-        trained = {name: tensor.clone() for name, tensor in weights_of(run.model).items()}
-        load_weights(run.model, average_weights(last), run.folder)
-        run.model.eval()
-        nats = run.task.validation_loss(run.model, run.training)
+        trained = {name: tensor.clone() for name, tensor in weights_of(model).items()}
+        load_weights(model, average_weights(last), run.folder)
+        nats = run.task.validation_loss(model, run.training)
         if nats < progress.best_nats:
             averaged, progress.best_nats = True, nats
-            run.save_model()
-        load_weights(run.model, trained, run.folder)
-    if averaged:
+            run.save_model(model)
+        load_weights(model, trained, run.folder)
+    if run.workers.tell(averaged):
         run.save()  # so that a run that goes on knows what it has to beat
     reason = progress.stopped or f"all {t.steps:,} steps done"
     return Finished(run.folder, progress.step, reason, progress.best_nats, averaged)

@@ -13,7 +13,7 @@ from dragoman.evaluation.scores import bleu, chrf
 from dragoman.jobs import plan
 from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey, tell_odd_bytes
 from dragoman.jobs.request import Request
-from dragoman.jobs.task import Corpora, Measured, Sample, mean_nats
+from dragoman.jobs.task import Corpora, Measured, Sample, lost, mean_nats
 from dragoman.models import find_family
 from dragoman.runs.model import SavedModel
 from dragoman.text.batches import Batch, BatchOrder, make_batch
@@ -147,13 +147,16 @@ class Translating:
         return mean_nats(self.objective(training), model, order)
 
     def measure(self, model: Any, training: TrainingConfig) -> Measured:
+        nats = self.validation_loss(model, training)
+        if lost(nats):
+            return Measured(nats, {"bleu": 0.0, "chrf": 0.0}, [])
         some = spread(self.prepared.valid_texts, SCORED)
         translator = Translator(model, self.tokenizers, self.about)
         outputs = [t.text for t in translator.translate([pair.source for pair in some], beam=1)]
         references = [pair.target for pair in some]
         samples = [Sample(pair.source, output, pair.target) for pair, output in zip(some, outputs, strict=True)]
         scores = {"bleu": bleu(outputs, references), "chrf": chrf(outputs, references)}
-        return Measured(self.validation_loss(model, training), scores, spread(samples, WATCHED))
+        return Measured(nats, scores, spread(samples, WATCHED))
 
     def quick_about(self) -> dict[str, Any]:
         """An untrained model writes to the end of its line: give it lines of the usual length."""

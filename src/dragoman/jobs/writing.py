@@ -1,13 +1,13 @@
 """The task `write`: from a text to windows of it, and to how well a model foresees the text it has not read."""
 
-from math import exp
+from math import exp, inf
 from typing import Any
 
 from dragoman.config import Settings
 from dragoman.decoding.generate import TextWriter
 from dragoman.decoding.settings import SampleConfig
 from dragoman.evaluation.perplexity import text_nats
-from dragoman.jobs.task import Measured, Sample
+from dragoman.jobs.task import Measured, Sample, lost
 from dragoman.jobs.texts import TextTask
 from dragoman.models.gpt import GptConfig
 from dragoman.text.stream import ShuffledWindows, WindowOrder
@@ -42,6 +42,8 @@ class Writing(TextTask):
 
     def measure(self, model: Any, training: TrainingConfig) -> Measured:
         nats = self.validation_loss(model, training)
+        if lost(nats):
+            return Measured(nats, {"perplexity": inf}, [])
         plain = nats if training.label_smoothing == 0 else self.validation_loss(model, training.without_smoothing())
         text = TextWriter(model, self.tokenizers).generate(tokens=SHOWN, sampling=SampleConfig(seed=1))
         return Measured(nats, {"perplexity": exp(min(plain, 80))}, [Sample("", " ".join(text.split()), "")])

@@ -20,8 +20,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.errors import DataError
-from dragoman.runs.files import check_folder, write_folder
-from dragoman.runs.model import load_weights, read_tensors, weights_of
+from dragoman.runs.files import check_folder, read_json, write_folder
+from dragoman.runs.weights import load_weights, read_tensors, shared_as, weights_of, whole
+
+SCRATCH = ".scratch-"  # a folder for a moment, within a run's
 
 
 def checkpoint_folder(run: Path, step: int) -> Path:
@@ -36,16 +38,28 @@ def save_checkpoint(
     state: dict[str, Any],
     carried: list[Tensor] | None = None,
 ) -> None:
+    """All of it at once; whoever is killed in the middle of this has the checkpoint before."""
+    parts = {
+        "weights": weights_of(model),
+        "optimizer": optimizer_tensors(model, optimizer) if optimizer else {},
+        "carried": {f"{i:04d}": tensor.contiguous() for i, tensor in enumerate(carried or [])},
+    }
+
     def fill(ready: Path) -> None:
-        save_file(weights_of(model), ready / "weights.safetensors")
-        if optimizer:
-            save_file(optimizer_tensors(model, optimizer), ready / "optimizer.safetensors")
-        if carried:
-            numbered = {f"{i:04d}": tensor.contiguous() for i, tensor in enumerate(carried)}
-            save_file(numbered, ready / "carried.safetensors")
+        for name, tensors in parts.items():
+            if tensors or (name == "optimizer" and optimizer):
+                save_file(tensors, ready / f"{name}.safetensors")
         (ready / "state.json").write_text(json.dumps({"step": step, **state}))
 
-    write_folder(checkpoint_folder(run, step), fill)
+    size = sum(tensor.nbytes for tensors in parts.values() for tensor in tensors.values())
+    write_folder(checkpoint_folder(run, step), fill, size)
+
+
+def remove_leftovers(run: Path) -> None:
+    """What a kill in the middle of a save, or of the timing, left behind; only for who holds the lock."""
+    for path in [*(run / "checkpoints").glob("step-*"), *run.glob(f"{SCRATCH}*")]:
+        if path.suffix in (".new", ".old") or path.name.startswith(SCRATCH):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def checkpoints(run: Path) -> list[Path]:
@@ -67,6 +81,15 @@ def newest_whole_checkpoint(run: Path) -> tuple[Path | None, list[str]]:
     return None, said
 
 
+def last_good_checkpoint(run: Path) -> Path | None:
+    """The newest whole one that was not saved amid steps without a finite gradient."""
+    return next((path for path in checkpoints(run) if is_whole(path) and not trouble_at(path)), None)
+
+
+def trouble_at(path: Path) -> bool:
+    return bool(read_json(path / "state.json").get("refused"))
+
+
 def is_whole(path: Path) -> bool:
     try:
         check_folder(path)
@@ -79,7 +102,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     load_weights(model, read_tensors(path / "weights.safetensors"), path)
     if optimizer:
         load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
-    return json.loads((path / "state.json").read_text())
+    return read_json(path / "state.json")
 
 
 def load_carried(path: Path) -> list[Tensor]:
@@ -128,7 +151,7 @@ def parameter_states(
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {
-        f"{name}/{key}": tensor.clone()
+        f"{name}/{key}": whole(tensor).clone()
         for name, _, state in parameter_states(model, optimizer)
         for key, tensor in state.items()
         if isinstance(tensor, Tensor)
@@ -136,7 +159,8 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 
 
 def load_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    for name, _, state in parameter_states(model, optimizer):
+    optimizer.state.clear()  # a run that goes back may know more than the checkpoint did
+    for name, parameter, state in parameter_states(model, optimizer):
         prefix = f"{name}/"
         for key in [key for key in tensors if key.startswith(prefix)]:
-            state[key.removeprefix(prefix)] = tensors[key].clone()
+            state[key.removeprefix(prefix)] = shared_as(parameter, tensors[key].clone())

@@ -31,6 +31,7 @@ OURS = "|".join(  # every file of a run, by its name
         rf"checkpoints/step-\d+{REPLACED}/((weights|optimizer|carried)\.safetensors|(state|manifest)\.json)",
         rf"model{REPLACED}/(weights\.safetensors|(config|manifest)\.json)",
         rf"(model{REPLACED}/)?tokenizer{REPLACED}/((tokenizer|manifest)\.json|{SIDE})",
+        r"\.scratch-[^/]+/checkpoints/step-\d+(\.new)?/((weights|optimizer)\.safetensors|(state|manifest)\.json)",
         r"data/valid\.json(\.new)?",
         r"data/(train|valid)/(index\.json(\.new)?|(ids|offsets|pixels|answers)\.bin)",
         r"data/pairs/(index\.json|(train|valid|part-\d+)\.(keys|counts))",

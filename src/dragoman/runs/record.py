@@ -39,7 +39,7 @@ def read_toml(path: Path) -> dict[str, dict[str, Any]]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise UsageError("E-SET-03", f"there is no settings file {path} ({problem.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise DataError("E-SET-04", f"{path} is not TOML that can be read: {problem}") from None
 
 
@@ -61,8 +61,11 @@ class Log:
 
     def __init__(self, path: Path, after_step: int = 0) -> None:
         self.path = path
-        kept = [line for line in read_log(path) if line["step"] <= after_step]
-        write_file(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+        self.drop_after(after_step)
+
+    def drop_after(self, step: int) -> None:
+        kept = [line for line in read_log(self.path) if line["step"] <= step]
+        write_file(self.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:
         try:

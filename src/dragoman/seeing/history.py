@@ -11,8 +11,8 @@ from dragoman.config import Settings
 from dragoman.decoding.translate import Translator
 from dragoman.decoding.watch import watch_translation
 from dragoman.runs.checkpoint import checkpoint_folder, is_whole
-from dragoman.runs.model import load_weights, read_tensors
 from dragoman.runs.record import read_log, read_toml
+from dragoman.runs.weights import load_weights, read_tensors
 from dragoman.seeing.attention import DIGITS, mean_over_heads
 from dragoman.seeing.packed import Packed, pack
 from dragoman.text.reading import clean

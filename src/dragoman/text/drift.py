@@ -131,7 +131,7 @@ class Likeness:
     def learn_beginnings(self, shift: int) -> Iterator[tuple[float, Float32[np.ndarray, " d"]]]:
         """n · KL(pairs || random pairs), for longer and longer beginnings: it falls once wrong pairs are taken in."""
         beside, size = self.beside(shift), 64
-        while size < 2 * self.lines:
+        while size < 2 * self.lines or size == 64:  # a file of few lines has one beginning
             scores = learn_scores(beside[:size], self.random)
             yield float(scores[beside[:size]].sum()), scores
             size *= 2

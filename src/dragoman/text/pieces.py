@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-import sentencepiece
-
 from dragoman.text.boundaries import number_words
+from dragoman.text.piece_model import open_sentencepiece
 from dragoman.text.special import SpecialIds
 
 WORD_START = "▁"  # how sentencepiece writes the space before a word
@@ -24,7 +23,7 @@ class Pieces:
         self.writes_newlines = False
         self.special = special
         self.proto = proto
-        self.model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        self.model = open_sentencepiece(proto)
         self.listed, self.apart = list(listed), apart
         self.ids = {piece: i for i, piece in enumerate(listed)}
         self.silent = {*special.pieces()} - {*special.spans}

@@ -24,10 +24,16 @@ from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
 from dragoman.text.boundaries import number_words
 from dragoman.text.byte_level import learn_byte_subwords, open_byte_subwords
+from dragoman.text.piece_model import open_sentencepiece
 from dragoman.text.pieces import WORD_START, open_pieces
 from dragoman.text.pipeline import open_pipeline
 from dragoman.text.special import SpecialIds
 from dragoman.text.words import AS_THEY_ARE, WordRules, count
+
+SIDES = ("joint", "source", "target")
+LARGEST_FILE = 1 << 26  # bytes; a vocabulary of a million words has about 20 million
+LARGEST_GAP = 1 << 16  # ids that a foreign model may have beyond its tokenizer's
+TRIED = "A B! 12,5 äß\u4e2d"
 
 Kind = Literal["unigram", "bpe", "bytes", "characters", "words"]
 
@@ -91,7 +97,7 @@ class Subwords:
         self.writes_newlines = False
         self.special = special
         self.proto = proto
-        self.model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        self.model = open_sentencepiece(proto)
 
     def __len__(self) -> int:
         return self.model.vocab_size()
@@ -234,7 +240,7 @@ def learn_subwords(
     return Subwords(proto.getvalue(), special)
 
 
-def one_line(problem: Exception) -> str:
+def one_line(problem: BaseException) -> str:
     return " ".join(str(problem).split())
 
 
@@ -280,13 +286,40 @@ def learn_tokenizers(config: TokenizerConfig, pairs: Sequence[tuple[str, str]]) 
 
 
 def open_tokenizers(folder: Path) -> Tokenizers:
+    """What was saved there. A file may be damaged or made by anyone: it is looked at before a library is given it, and
+    what opens must be able to read and write a little text."""
     try:
+        for path in folder.iterdir():
+            refuse_large(path)
         about = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
         special = SpecialIds.read(about["special"], section="tokenizer.special")
-        sides = [open_side(folder, name, special) for name in about["sides"]]
-    except (OSError, ValueError, KeyError, RuntimeError) as problem:
-        raise DataError("E-TOK-02", f"{folder} holds no tokenizer that can be read: {one_line(problem)}") from None
-    return Tokenizers(sides[0], sides[-1])
+        names = [name for name in about["sides"] if name in SIDES]
+        sides = [open_side(folder, name, special) for name in names]
+        for side in sides:
+            try_out(side)
+        return Tokenizers(sides[0], sides[-1])
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as problem:  # a library in Rust panics by an exception that is no Exception
+        why = one_line(problem)[:300] or type(problem).__name__
+        raise DataError("E-TOK-02", f"{folder} holds no tokenizer that can be read: {why}") from None
+
+
+def refuse_large(path: Path) -> None:
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"{path.name} has more than {LARGEST_FILE:,} bytes")
+
+
+def try_out(tokenizer: Tokenizer) -> None:
+    """What cannot be used is better found here than in the middle of a text."""
+    size = len(tokenizer)
+    if size < 1 or max(tokenizer.special.pieces()) > size + LARGEST_GAP:
+        raise ValueError(f"it has {size} tokens, and a special id {max(tokenizer.special.pieces())}")
+    for ids in tokenizer.encode([TRIED, ""]):
+        if not all(i >= 0 for i in ids):
+            raise ValueError("it gives ids below 0")
+        tokenizer.decode(ids).encode()
+        tokenizer.words(ids)
 
 
 def open_side(folder: Path, name: str, special: SpecialIds) -> Tokenizer:
@@ -300,4 +333,6 @@ def open_side(folder: Path, name: str, special: SpecialIds) -> Tokenizer:
         return open_pieces(folder, name, special)
     about = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     rules = WordRules(**about.get("rules", {}))  # older folders have none
+    if not all(isinstance(text, str) for text in [about["separator"], *about["symbols"]]):
+        raise ValueError(f"{name}.json lists symbols that are no text")
     return Symbols(about["symbols"], special, separator=about["separator"], rules=rules)

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from dragoman.runs.weights import whole
+from dragoman.training.learner import Learner
 from dragoman.training.objectives import LossSum
+from dragoman.training.parallel import ALONE, Workers
 
 
 class Step(NamedTuple):
@@ -15,6 +18,7 @@ class Step(NamedTuple):
     tokens: int
     gradient_norm: float
     applied: bool  # False where the gradient was not finite and the parameters were left alone
+    parts: int = 1  # that a micro-batch was cut into, where it did not fit into memory
 
 
 def train(
@@ -27,29 +31,20 @@ def train(
     clip: float = 1.0,
     seed: int = 0,
     first: int = 1,
+    workers: Workers = ALONE,
 ) -> Iterator[Step]:
     """One step for each item of `batches`; steps count from `first`, so a resumed run goes on counting."""
     parameters = list(model.parameters())
+    learner = Learner(model, objective, seed)
     for number, micro_batches in enumerate(batches, start=first):
         model.train()
-        optimizer.zero_grad()
-        nats, tokens = 0.0, 0
-        for i, batch in enumerate(micro_batches):
-            torch.default_generator.manual_seed(seed_of(seed, number, i))  # dropout depends on the place, not the past
-            loss = objective(model, batch)
-            loss.nats.backward()
-            nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
+        sums = workers.add_up(learner, number, micro_batches)
         gradients = [p.grad for p in parameters if p.grad is not None]
-        torch._foreach_div_(gradients, float(tokens))
-        norm = nn.utils.clip_grad_norm_(parameters, clip).item()
+        torch._foreach_div_(gradients, float(max(1, sums.tokens)))
+        norm = whole(nn.utils.clip_grad_norm_(parameters, clip)).item()
         applied = norm < float("inf")  # false for NaN too
         if applied:
             for group in optimizer.param_groups:
                 group["lr"] = rate(number)
             optimizer.step()
-        yield Step(number, nats / tokens, tokens, norm, applied)
-
-
-def seed_of(seed: int, step: int, micro_batch: int) -> int:
-    """One number for each place in a run; close places are far apart, since the generator mixes it well."""
-    return ((seed * 1_000_003 + step) * 4_099 + micro_batch) % (1 << 63)
+        yield Step(number, sums.nats / max(1, sums.tokens), sums.tokens, norm, applied, learner.parts)

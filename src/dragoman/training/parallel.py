@@ -1,0 +1,194 @@
+"""All that knows torchrun: who the workers of a run are, and how their gradients become one.
+
+    torchrun --nproc-per-node 4 -m dragoman train …
+
+The micro-batches of a step are the same for any number of workers W; worker r takes r, r + W, r + 2W … Each adds up its
+own, then all add up over workers: sums, not means of means, so that a step is the step that one worker would take.
+
+    usual           one sum over workers; its order hangs on W, and so do the last digits
+    reproducible    micro-batch after micro-batch is handed round and added in the order of their numbers: the bits are
+                    the same for any W, and M gradients travel instead of one
+
+Every worker holds the whole model and takes the same step. The first one alone writes, validates and prints.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from dragoman.errors import MachineError
+from dragoman.training.learner import Learner, Sums
+from dragoman.training.micro_batches import rows_of
+
+PATIENCE = timedelta(hours=6)  # the first worker may prepare or validate for long; one that dies is noticed at once
+
+
+@dataclass(frozen=True)
+class Workers:
+    rank: int = 0
+    size: int = 1
+    reproducible: bool = False
+    sharded: bool = False  # they share out the model too (sharding.py)
+
+    @property
+    def first(self) -> bool:
+        """The one that writes, validates and prints."""
+        return self.rank == 0
+
+    def add_up(self, learner: Learner, step: int, micro_batches: Sequence[Any]) -> Sums:
+        """The gradient of the whole step in every worker's parameters, and the sums of its loss."""
+        if self.reproducible:
+            found = self.add_in_order(learner, step, micro_batches)
+        elif self.sharded:
+            found = self.keep_in_step(learner, step, micro_batches)
+        else:
+            found = learner.learn(step, micro_batches, range(self.rank, len(micro_batches), self.size))
+            if self.size > 1:
+                self.add_gradients(learner.model)
+        return self.add_losses(found, len(micro_batches))
+
+    def add_losses(self, found: list[Sums], count: int) -> Sums:
+        """Every number has one owner and is added to zeros, so all workers get the same, whoever owns it."""
+        table = torch.zeros(count, 2, dtype=torch.float64)
+        for place, sums in zip(range(self.rank, count, self.size), found, strict=True):
+            table[place] = torch.tensor(sums, dtype=torch.float64)
+        self.sum(table)
+        return Sums(sum(table[:, 0].tolist()), int(table[:, 1].sum()))
+
+    def add_gradients(self, model: nn.Module) -> None:
+        """Those of all workers; and the mean of what their norms have counted."""
+        flat, known = flatten(model)
+        self.sum(flat)
+        self.sum(known)
+        unflatten(model, flat, known, counted_by=self.size)
+
+    def add_in_order(self, learner: Learner, step: int, micro_batches: Sequence[Any]) -> list[Sums]:
+        """W micro-batches at a time: each worker learns from one, then they are handed round in their order."""
+        count, found = len(micro_batches), list[Sums]()
+        total, known = torch.zeros(0), torch.zeros(0)
+        before = [buffer.clone() for buffer in counted(learner.model)]
+        for start in range(0, count, self.size):
+            for buffer, value in zip(counted(learner.model), before, strict=True):
+                buffer.copy_(value)
+            own = range(start + self.rank, min(count, start + self.rank + 1))
+            found += learner.learn(step, micro_batches, own)
+            flat, there = flatten(learner.model)
+            for owner in range(min(self.size, count - start)):
+                piece, its = (flat, there) if owner == self.rank else (torch.empty_like(flat), torch.empty_like(there))
+                self.hand_round(piece, owner)
+                self.hand_round(its, owner)
+                total = total.add_(piece) if len(total) else piece.clone()
+                known = known.add_(its) if len(known) else its.clone()
+        unflatten(learner.model, total, known, counted_by=count)
+        return found
+
+    def keep_in_step(self, learner: Learner, step: int, micro_batches: Sequence[Any]) -> list[Sums]:
+        """In shards every worker is needed for every pass: one that has nothing left to do goes along for nothing. The
+        gradients are added up on the way."""
+        learner.model.zero_grad()
+        count, found = len(micro_batches), list[Sums]()
+        for place in range(self.rank, count - count % -self.size, self.size):
+            own = place < count and rows_of(micro_batches[place]) > 0
+            sums = learner.learn_one(step, place if own else 0, micro_batches[place if own else 0], weight=float(own))
+            found += [sums] if place < count else []
+        return found
+
+    # ── what is said between workers ──
+
+    def sum(self, numbers: Tensor) -> None:
+        """Over all workers, in place; all have the same bits then."""
+        if self.size > 1:
+            with noticing_loss():
+                dist.all_reduce(numbers)
+
+    def hand_round(self, numbers: Tensor, owner: int) -> None:
+        if self.size > 1:
+            with noticing_loss():
+                dist.broadcast(numbers, owner)
+
+    def tell(self, number: int) -> int:
+        """What the first worker says."""
+        told = torch.tensor([number])
+        self.hand_round(told, 0)
+        return int(told)
+
+    def largest(self, number: int) -> int:
+        """Of the numbers that the workers say."""
+        told = torch.tensor([number])
+        if self.size > 1:
+            with noticing_loss():
+                dist.all_reduce(told, dist.ReduceOp.MAX)
+        return int(told)
+
+    def wait(self) -> None:
+        """Until every worker is here."""
+        self.largest(0)
+
+
+ALONE = Workers()
+
+
+def flatten(model: nn.Module) -> tuple[Float[Tensor, " N"], Float[Tensor, " P"]]:
+    """All gradients and all that norms have counted, in one row; and which parameters have a gradient."""
+    parameters = list(model.parameters())
+    known = torch.tensor([p.grad is not None for p in parameters], dtype=torch.float32)
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    return torch.cat([part.flatten() for part in [*gradients, *counted(model)]]), known
+
+
+def unflatten(model: nn.Module, flat: Tensor, known: Tensor, counted_by: int) -> None:
+    """Put a sum of what `flatten` gave back; what norms have counted becomes a mean of so many."""
+    parameters = list(model.parameters())
+    parts = flat.split([part.numel() for part in [*parameters, *counted(model)]])
+    for p, part, there in zip(parameters, parts, known.tolist(), strict=False):
+        p.grad = part.view_as(p) if there else None  # nobody's parameter stays one that an optimizer leaves alone
+    for buffer, part in zip(counted(model), parts[len(parameters) :], strict=True):
+        buffer.copy_(part.view_as(buffer) / counted_by)
+
+
+def counted(model: nn.Module) -> list[Tensor]:
+    """The running means of batch norms."""
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
+    return [b for m in model.modules() if isinstance(m, kinds) for b in m.buffers() if b.is_floating_point()]
+
+
+# ── joining ───────────────────────────────────────────────────────────────────────────────
+
+
+def is_under_torchrun() -> bool:
+    return "TORCHELASTIC_RUN_ID" in os.environ and "RANK" in os.environ
+
+
+@contextmanager
+def join_workers() -> Iterator[Workers]:
+    """The workers that torchrun started, for as long as this block runs; without torchrun one that is alone."""
+    if not is_under_torchrun():
+        yield ALONE
+        return
+    with noticing_loss():
+        dist.init_process_group("gloo", timeout=PATIENCE)
+    try:
+        yield Workers(dist.get_rank(), dist.get_world_size())
+    finally:
+        dist.destroy_process_group()
+
+
+@contextmanager
+def noticing_loss() -> Iterator[None]:
+    """Inside this block nothing is computed, so whatever fails is the way to another worker."""
+    try:
+        yield
+    except RuntimeError as problem:
+        raise MachineError(
+            "E-ENV-07",
+            f"another worker is gone ({' '.join(str(problem).split())[:120]}); with --max-restarts torchrun begins "
+            "again from the last checkpoint, and the same command does too",
+        ) from None

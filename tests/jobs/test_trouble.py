@@ -1,0 +1,151 @@
+"""What goes wrong on the way: no finite gradient, a disk without room, a machine that is another one."""
+
+import json
+
+import pytest
+import torch
+
+from dragoman.errors import DataError, SaveError, UsageError
+from dragoman.jobs.request import Request
+from dragoman.jobs.start import start
+from dragoman.jobs.train import Finished, Notice, Report
+from dragoman.runs.files import write_folder
+from dragoman.runs.record import read_toml, write_toml
+from dragoman.text.generated import write_corpus
+from dragoman.training.objectives import TranslationLoss
+
+TINY = {
+    "model": {"width": 16, "heads": 2, "layers": 1, "hidden": 16},
+    "training": {"tokens_per_step": 256, "validate_every": 6, "save_every": 4, "report_every": 1, "warmup": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus("copy", folder, count=400, valid=12, test=4, seed=1)
+    return folder
+
+
+def request_for(corpus, out, steps=12, **training):
+    settings = {"model": TINY["model"], "training": {**TINY["training"], "steps": steps, **training}}
+    paths = {part: [str(corpus / f"{part}.{side}") for side in ("source", "target")] for part in ("train", "valid")}
+    fields = {"corpora": paths["train"], "valid": paths["valid"], "out": str(out), "settings": settings}
+    return Request.read(fields, section="train")
+
+
+def log_of(run):
+    return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_run_that_diverges_goes_back_once_with_half_the_rate_and_then_stops(corpus, tmp_path):
+    """At such a rate the first step throws the weights out of all bounds: no later one has a finite gradient."""
+    run, said = tmp_path / "run", []
+    request = request_for(corpus, run, optimizer="sgd", rate=1e38, clip=1e38, schedule="constant")
+    with pytest.raises(DataError, match=r"at half the rate too; the last good checkpoint is kept") as caught:
+        said += [event.sentence for event in start(request) if isinstance(event, Notice)] or []
+    assert caught.value.id == "E-RUN-08"
+    lines = log_of(run)
+    [returned] = [line for line in lines if line["kind"] == "returned"]
+    assert returned["step"] == 0
+    assert returned["rate"] == 5e37
+    assert [line["step"] for line in returned["refused"]] == [2, 3, 4, 5, 6]
+    assert all({"epoch", "batch"} <= line.keys() for line in returned["refused"])
+    assert [line["step"] for line in lines if line["kind"] == "refused"] == [2, 3, 4, 5, 6]  # the second time
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["step-00000000"]
+
+
+STEEP = 2e17  # the gradient of the first weights, whose length is 20, is a quarter as long as float32 can tell
+
+
+class Steep(TranslationLoss):
+    """n · STEEP |w|² / 2: descent with momentum ends at zero where rate · STEEP is below 3.8, and nowhere else."""
+
+    def __call__(self, model, batch):
+        loss = super().__call__(model, batch)
+        squares = sum((p**2).sum() for p in model.parameters())
+        return loss._replace(nats=loss.tokens * STEEP / 2 * squares)
+
+
+def test_half_the_rate_may_be_enough_and_a_stop_in_between_changes_nothing(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.jobs.translating.TranslationLoss", Steep)
+    plain = {"optimizer": "momentum", "rate": 4.5 / STEEP, "clip": 1e38, "schedule": "constant"}
+    ends = []
+    for name, stops in (("whole", ()), ("stopped", (5, 9))):
+        request = request_for(corpus, tmp_path / name, steps=14, **plain)
+        events = []
+        for stop in (*stops, None):
+            events += until(start(request), stop)
+        assert any(isinstance(e, Notice) and "going back to step" in e.sentence for e in events)
+        assert isinstance(events[-1], Finished)
+        newest = max((tmp_path / name / "checkpoints").iterdir())
+        ends.append((newest / "weights.safetensors").read_bytes())
+        assert json.loads((newest / "state.json").read_text())["slowed"] == 0.5
+    assert ends[0] == ends[1]
+
+
+def until(events, stop):
+    """The events up to the report of this step, and no further: as a kill would have it."""
+    found = []
+    for event in events:
+        found.append(event)
+        if stop is not None and isinstance(event, Report) and event.step >= stop:
+            events.close()
+            break
+    return found
+
+
+def test_a_save_that_cannot_fit_is_not_begun(tmp_path):
+    write_folder(tmp_path / "a", lambda ready: (ready / "file").write_text("old") and None)
+    with pytest.raises(SaveError, match=r"needs [\d,.]+ MB and [\d,.]+ MB are free.*saved before is intact") as caught:
+        write_folder(tmp_path / "a", lambda ready: (ready / "file").write_text("new") and None, size=1 << 60)
+    assert (caught.value.id, caught.value.exit_code) == ("E-SAVE-02", 74)
+    assert (tmp_path / "a" / "file").read_text() == "old"
+
+
+def test_a_save_that_does_not_read_back_is_taken_back(tmp_path, monkeypatch):
+    """A disk that gives back other bytes than it was given: what was there before is there again."""
+    write_folder(tmp_path / "a", lambda ready: (ready / "file").write_text("old") and None)
+
+    def lie(path):
+        (tmp_path / "a" / "file").write_text("rotten")
+        return check(path)
+
+    from dragoman.runs.files import check_folder as check
+
+    monkeypatch.setattr("dragoman.runs.files.check_folder", lie)
+    with pytest.raises(SaveError, match="could not be saved"):
+        write_folder(tmp_path / "a", lambda ready: (ready / "file").write_text("new") and None)
+    assert (tmp_path / "a" / "file").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_another_machine_is_said_and_the_run_goes_on(corpus, tmp_path):
+    run = tmp_path / "run"
+    until(start(request_for(corpus, run)), 5)
+    recorded = read_toml(run / "run.toml")
+    assert {"torch", "cpu", "threads", "workers"} <= recorded["run"].keys()
+    write_toml(run / "run.toml", {**recorded, "run": {**recorded["run"], "cpu": "abacus", "torch": "0.1"}})
+    events = list(start(request_for(corpus, run)))
+    [said] = [e.sentence for e in events if isinstance(e, Notice) and "bit for bit" in e.sentence]
+    assert f"torch was 0.1 and is {torch.__version__}; cpu was abacus and is " in said
+    assert isinstance(events[-1], Finished)
+
+
+def test_what_a_kill_left_of_a_save_is_swept_away(corpus, tmp_path):
+    run = tmp_path / "run"
+    until(start(request_for(corpus, run)), 5)
+    for name in ("checkpoints/step-00000007.new", "checkpoints/step-00000004.old", ".scratch-x"):
+        (run / name).mkdir()
+    list(start(request_for(corpus, run)))
+    assert not list(run.rglob("*.new")) + list(run.rglob("*.old")) + list(run.glob(".scratch*"))
+
+
+def test_threads_and_reproducible_contradict_each_other(corpus, tmp_path):
+    with pytest.raises(UsageError, match="--reproducible gives each worker one thread, and --threads 2 were asked for"):
+        list(start(request_for(corpus, tmp_path / "run", reproducible=True), threads=2))
+
+
+def test_muon_cannot_be_shared_out(corpus, tmp_path):
+    with pytest.raises(UsageError, match="muon needs whole matrices"):
+        list(start(request_for(corpus, tmp_path / "run", sharding=True, optimizer="muon")))

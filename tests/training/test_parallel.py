@@ -1,0 +1,156 @@
+"""A step in parts is the step: cut for memory, cut for workers, added in a fixed order."""
+
+import pytest
+import torch
+from torch import nn
+
+from dragoman.errors import MachineError
+from dragoman.models.transformer import Transformer, TransformerConfig
+from dragoman.text.batches import Batch, make_batch
+from dragoman.text.corruption import MaskedBatch
+from dragoman.text.special import SpecialIds
+from dragoman.text.stream import Window
+from dragoman.training.learner import Learner, Sums
+from dragoman.training.loop import train
+from dragoman.training.micro_batches import MicroBatches, cut, rows_of
+from dragoman.training.objectives import translation_loss
+from dragoman.training.optimizers import make_optimizer
+from dragoman.training.parallel import ALONE, Workers, counted
+
+PAIRS = [([4 + k % 5] * (1 + k % 4), [5 + k % 3] * (1 + k % 3)) for k in range(11)]
+
+
+def make_model(dropout=0.0):
+    torch.manual_seed(3)
+    size = {"source_vocabulary": 11, "target_vocabulary": 11, "width": 16, "heads": 2, "layers": 1, "hidden": 24}
+    return Transformer(TransformerConfig(**size, dropout=dropout))
+
+
+def make(place):
+    return make_batch(PAIRS[place:] + PAIRS[:place], SpecialIds())
+
+
+def gradients(model):
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 11, 20])
+def test_the_parts_of_a_batch_give_its_gradient(parts):
+    model, batch = make_model(), make(0)
+    whole = translation_loss(model, batch)
+    whole.nats.backward()
+    wanted = gradients(model)
+    model.zero_grad()
+    found = [translation_loss(model, part) for part in cut(batch, parts) if rows_of(part)]
+    for one in found:
+        one.nats.backward()
+    assert sum(one.tokens for one in found) == whole.tokens
+    torch.testing.assert_close(sum(one.nats.detach() for one in found), whole.nats.detach())
+    torch.testing.assert_close(gradients(model), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_cut_keeps_every_row_once_whatever_the_batch_is():
+    batch = make(0)
+    assert all(isinstance(part, Batch) for part in cut(batch, 3))
+    assert torch.equal(torch.cat([part.source for part in cut(batch, 3)]).sort(0).values, batch.source.sort(0).values)
+    window = Window(torch.arange(12).view(6, 2), torch.arange(12).view(6, 2) + 1, first=True)
+    assert [part.tokens.tolist() for part in cut(window, 4)[:2]] == [[[0, 1], [8, 9]], [[2, 3], [10, 11]]]
+    assert all(part.first for part in cut(window, 4))
+
+
+def test_what_is_wanted_of_a_masked_batch_goes_with_its_rows():
+    tokens = torch.arange(20).view(4, 5)
+    asked = torch.rand(4, 5) < 0.5
+    batch = MaskedBatch(tokens, torch.ones(4, 5, dtype=torch.bool), asked, 100 + tokens[asked])
+    for part in cut(batch, 3):
+        assert torch.equal(part.wanted, 100 + part.tokens[part.asked])
+
+
+def test_a_worker_makes_its_own_batches_and_no_others():
+    made = []
+    micro = MicroBatches(lambda k: made.append(k) or make(k % 11), first=40, batches=4, slices=1)
+    assert len(micro) == 4
+    _ = micro[1], micro[3]
+    assert made == [41, 43]
+    sliced = MicroBatches(lambda k: made.append(k) or make(k % 11), first=0, batches=2, slices=4)
+    _ = [sliced[i] for i in (0, 2)]
+    assert made == [41, 43, 0]  # two slices of one batch, which is made once
+
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────
+
+
+def needs_memory(model, batch, most=3):
+    """A batch of more rows asks the allocator for more than any machine has."""
+    if rows_of(batch) > most:
+        torch.empty(1 << 50, dtype=torch.uint8)
+    return translation_loss(model, batch)
+
+
+def test_a_batch_that_does_not_fit_is_cut_and_gives_the_same_step():
+    whole, parts = make_model(), make_model()
+    steps = [list(train_some(whole, translation_loss)), list(train_some(parts, needs_memory))]
+    assert [step.parts for step in steps[0]] == [1, 1, 1]
+    assert [step.parts for step in steps[1]] == [
+        4,
+        4,
+        4,
+    ]  # eleven rows, three at a time; what did not fit is remembered
+    for a, b in zip(*steps, strict=True):
+        assert a.tokens == b.tokens
+        assert a.nats_per_token == pytest.approx(b.nats_per_token, rel=1e-5)
+    torch.testing.assert_close(list(whole.parameters()), list(parts.parameters()), rtol=1e-4, atol=1e-5)
+
+
+def train_some(model, objective, workers=ALONE, slices=1):
+    batches = [MicroBatches(make, 2 * k, 2, slices) for k in range(3)]
+    optimizer = make_optimizer("sgd", model, 0.01)
+    return train(model, batches, objective, optimizer, rate=lambda _: 0.01, seed=5, workers=workers)
+
+
+def test_one_row_that_does_not_fit_is_said():
+    with pytest.raises(MachineError, match=r"does not fit into memory.*lower training.tokens_per_step") as caught:
+        list(train_some(make_model(), lambda model, batch: needs_memory(model, batch, most=0)))
+    assert caught.value.exit_code == 4
+
+
+def test_another_error_is_not_taken_for_a_full_memory():
+    def broken(*_):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        list(train_some(make_model(), broken))
+
+
+# ── a fixed order ─────────────────────────────────────────────────────────────────────────
+
+
+def test_added_in_order_is_added_up():
+    """With dropout: it is drawn for each micro-batch, so both ways draw the same."""
+    usual, ordered = make_model(0.3), make_model(0.3)
+    a = list(train_some(usual, translation_loss, slices=3))
+    b = list(train_some(ordered, translation_loss, Workers(reproducible=True), slices=3))
+    assert [step.nats_per_token for step in a] == pytest.approx([step.nats_per_token for step in b], abs=1e-6)
+    torch.testing.assert_close(list(usual.parameters()), list(ordered.parameters()), rtol=1e-4, atol=1e-5)
+
+
+def test_what_norms_have_counted_is_a_mean_over_the_micro_batches():
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    before = [buffer.clone() for buffer in counted(model)]
+    seen = []
+
+    class Spy(Learner):
+        def learn(self, _, micro_batches, places):
+            model.zero_grad()
+            found = []
+            for place in places:
+                model(micro_batches[place]).sum().backward()
+                found.append(Sums(0.0, 1))
+            seen.append([buffer.clone() for buffer in counted(model)])
+            return found
+
+    batches = [torch.randn(4, 2) for _ in range(3)]
+    Workers(reproducible=True).add_up(Spy(model, translation_loss, 0), 1, batches)
+    for k, buffer in enumerate(counted(model)):
+        torch.testing.assert_close(buffer, torch.stack([one[k] for one in seen]).mean(0))
+        assert not torch.equal(buffer, before[k])
