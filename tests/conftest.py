@@ -15,7 +15,8 @@ import torch
 
 import dragoman
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.runs.model import save_model, weights_of
+from dragoman.runs.model import save_model
+from dragoman.runs.weights import weights_of
 from dragoman.text.batches import BatchOrder, make_batch
 from dragoman.text.generated import generate
 from dragoman.text.special import SpecialIds

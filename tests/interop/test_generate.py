@@ -114,8 +114,8 @@ def test_the_next_best_are_the_references_too(marian):
     translator = Translator(saved.model, saved.tokenizers, saved.about)
     search = translator.search.changed({"nbest": 4}, section="search")
     parts = [Part(number, number, source, []) for number, source in enumerate(given)]
-    found = translator.write(parts, search, None)
-    assert [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses] == theirs
+    found = translator.write(parts, search, None, translator.writer("float32", pytest.fail))
+    assert [hypothesis.tokens for part in parts for hypothesis in found[part.number]] == theirs
 
 
 def generate(reference, folder, given, settings):

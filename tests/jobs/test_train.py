@@ -354,3 +354,13 @@ def test_a_signal_saves_and_exits_with_130(corpus, tmp_path, number):
     assert "and saved; the same command goes on [E-RUN-07]" in error
     newest = sorted(Path(tmp_path / "run" / "checkpoints").iterdir())[-1]
     assert int(newest.name[5:]) >= 1
+
+
+def test_what_int8_costs_is_told_once_and_saved_with_the_model(corpus, tmp_path):
+    out = tmp_path / "run"
+    first = [e.sentence for e in start(request_for(corpus, out)) if isinstance(e, Notice)]
+    assert [sentence for sentence in first if sentence.startswith("in int8 it scores BLEU")]
+    known = json.loads((out / "model" / "config.json").read_text(encoding="utf-8"))["int8"]
+    assert known.keys() == {"sentences", "float32", "int8"}
+    again = [e.sentence for e in start(request_for(corpus, out)) if isinstance(e, Notice)]
+    assert not [sentence for sentence in again if sentence.startswith("in int8")]

@@ -18,6 +18,7 @@ from torch import nn
 
 from dragoman import models
 from dragoman.errors import DataError, Interrupted
+from dragoman.jobs.precision import weigh_int8
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.task import Sample, Task
 from dragoman.runs.checkpoint import (
@@ -245,7 +246,10 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
             run.save()
         if stop.asked:
             raise Interrupted("E-RUN-07", f"stopped at step {step.number:,} and saved; the same command goes on")
-    yield finish(run)
+    finished = finish(run)
+    if run.workers.first:
+        yield from (Notice(sentence) for sentence in weigh_int8(run.folder / "model", run.task))
+    yield finished
 
 
 def is_due(step: int, every: int, last: int) -> bool:
