@@ -40,6 +40,8 @@ def read_about(folder: Path, newest: int) -> tuple[Settings, dict[str, Any]]:
         raise DataError("E-RUN-06", f"{folder} has settings that no model can have: {problem.sentence}") from None
     except (KeyError, TypeError) as problem:
         raise DataError("E-RUN-06", f"{folder} has settings that cannot be read ({problem!r})") from None
+    if models.task_and_family_of(config)[0] == "translate" and "longest" not in about:
+        raise DataError("E-RUN-06", f"{folder} does not say how long the sentences were that its model learned from")
     refuse_odd_use(about, folder)
     return config, about
 

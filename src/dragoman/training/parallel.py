@@ -28,6 +28,7 @@ from dragoman.errors import MachineError
 from dragoman.training.learner import Learner, Sums
 from dragoman.training.micro_batches import rows_of
 
+MEETING = timedelta(minutes=10)  # for all workers to have been started
 PATIENCE = timedelta(hours=6)  # the first worker may prepare or validate for long; one that dies is noticed at once
 
 
@@ -173,12 +174,23 @@ def join_workers() -> Iterator[Workers]:
     if not is_under_torchrun():
         yield ALONE
         return
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     with noticing_loss():
-        dist.init_process_group("gloo", timeout=PATIENCE)
+        dist.init_process_group("gloo", store=meeting_place(), rank=rank, world_size=size, timeout=PATIENCE)
     try:
-        yield Workers(dist.get_rank(), dist.get_world_size())
+        yield Workers(rank, size)
     finally:
         dist.destroy_process_group()
+
+
+def meeting_place() -> Any:  # a store; torch does not tell mypy of them
+    """Where workers leave their addresses for each other. torchrun keeps it when it begins again, and with it the
+    addresses of workers that are dead; so every attempt has a corner of its own."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # else the first worker keeps it
+    stores: Any = dist
+    store = stores.TCPStore(address, port, is_master=not kept and os.environ["RANK"] == "0", timeout=MEETING)
+    return stores.PrefixStore(f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
 
 
 @contextmanager
