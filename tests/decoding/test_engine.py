@@ -212,6 +212,14 @@ def test_positions_that_were_learned_end_where_they_end():
         engine.encode(torch.full((1, 41), 5), torch.ones(1, 41, dtype=torch.bool))
 
 
+def test_a_token_that_it_does_not_have_is_refused(engine):
+    for strange in (-1, V):
+        with pytest.raises(IndexError, match="this model has 70"):
+            engine.encode(torch.tensor([[4, strange]]), torch.ones(1, 2, dtype=torch.bool))
+        with pytest.raises(IndexError, match="this model has 70"):
+            engine.decode(torch.full((len(PAIRS), 1), strange), begin(engine))
+
+
 @pytest.mark.parametrize("level", native.LEVELS)
 def test_every_build_that_runs_here_writes_the_same(monkeypatch, level):
     best = native.library()

@@ -132,6 +132,7 @@ class Engine:
             raise TypeError("this model reads no source; `begin` with it")
         lengths = source_mask.sum(dim=1, dtype=torch.int32)
         ids = source[source_mask]  # the sentences one after another, without padding
+        side.refuse_unknown(ids)
         packed.reach(side, int(lengths.max()))
         states = torch.empty(len(ids), side.stack.width)
         packed.library.encode(
@@ -189,6 +190,7 @@ class Engine:
     def step(self, tokens: Int[np.ndarray, "R T"], state: EngineState, asked: native.Step) -> EngineState:
         packed, side, cache = self.packed, self.packed.target, state.cache
         tokens = np.ascontiguousarray(tokens, dtype=np.int64)
+        side.refuse_unknown(tokens)
         asked.threads, (asked.rows, asked.tokens) = self.threads, tokens.shape
         longest = int(state.lengths.max()) + asked.tokens
         packed.reach(side, longest)

@@ -38,10 +38,19 @@ class Side:
     """Source or target: how ids become vectors, and the blocks that these go through."""
 
     def __init__(
-        self, embedding: native.Embedding, stack: native.Stack, positions: SinusoidalPositions | LearnedPositions | None
+        self,
+        embedding: native.Embedding,
+        stack: native.Stack,
+        positions: SinusoidalPositions | LearnedPositions | None,
+        tokens: int,  # that it knows
     ) -> None:
-        self.embedding, self.stack, self.positions = embedding, stack, positions
+        self.embedding, self.stack, self.positions, self.tokens = embedding, stack, positions, tokens
         self.ready = 0  # positions there are
+
+    def refuse_unknown(self, ids: Any) -> None:
+        """A token that is not in the table would be read from beside it."""
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < self.tokens:
+            raise IndexError(f"tokens {int(ids.min())} to {int(ids.max())} were given; this model has {self.tokens:,}")
 
     @property
     def blocks(self) -> Sequence[native.Block]:
@@ -92,7 +101,7 @@ class Packed:
         config: Any,
     ) -> Side:
         table = native.Embedding(self.keep(embedding.table.weight), embedding.scale, None)
-        side = Side(table, self.pack_stack(stack, distances, config), positions)
+        side = Side(table, self.pack_stack(stack, distances, config), positions, embedding.table.num_embeddings)
         if isinstance(positions, LearnedPositions):
             side.embedding.positions = self.keep(positions.table.weight)
         self.reach(side, READY)
