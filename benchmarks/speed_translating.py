@@ -106,6 +106,9 @@ def write_models() -> Any:
 
 
 def our_peer(folder: Path, precision: str) -> Ask:
+    from dragoman.jobs.machine import use_large_pages
+
+    use_large_pages()
     import torch
 
     from dragoman import models

@@ -216,11 +216,14 @@ def confusion_as_dict(found: "Confusion") -> dict[str, Any]:
 
 
 def open_translator(model: str, threads: int | None) -> "Translator":
+    from dragoman.jobs.machine import use_large_pages, use_threads
+
+    use_large_pages()
+    use_threads(threads)
+
     from dragoman.decoding.translate import Translator
-    from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_as
 
-    use_threads(threads)
     return load_as(Translator, model)
 
 

@@ -78,11 +78,12 @@ def translate(
         One JSON object a line: text, score, tokens, alternatives.
     """
     from dragoman.decoding.settings import refuse_wide
-    from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.machine import use_large_pages, use_threads
 
     refuse_no_text(texts, input)
     refuse_wide(beam, nbest)
     sampling = read_sampling(sample, {"temperature": temperature, "top-k": top_k, "top-p": top_p, "seed": seed})
+    use_large_pages()
     use_threads(threads)
 
     from dragoman.decoding.translate import Translator

@@ -30,7 +30,8 @@ def keep_memory() -> None:
 
 
 def use_large_pages() -> None:
-    """Have torch ask for pages of 2 MiB where it allocates more than that. It looks once, at its first allocation."""
+    """Have torch ask for pages of 2 MiB where it allocates more than that: for reading the memory of attention again
+    and again. To be called before torch is imported, since it looks once, at its first allocation."""
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
@@ -43,7 +44,6 @@ def use_threads(threads: int | None) -> int:
     """Let torch use this many threads, or as many as it finds cores; how many it uses now."""
     refuse_no_threads(threads)
 
-    use_large_pages()
     import torch  # not before the mistake is said
 
     if threads is not None:
