@@ -159,13 +159,15 @@ def test_a_mistake_is_one_line_with_its_exit_code(arguments, code, words, id, he
     assert found.out == ""
 
 
-def test_a_spoiled_model_is_told_in_words(capsys, tmp_path):
+@pytest.mark.parametrize(("weight", "id"), [(1e9, "E-EXP-04"), (float("nan"), "E-RUN-17"), (1e30, "E-RUN-17")])
+def test_a_spoiled_model_is_told_in_words(capsys, tmp_path, weight, id):
+    """Numbers too large to be shown; numbers that no weight can be, which are refused before anything is computed."""
     model = models.build(MODELS["gpt"])
     with torch.no_grad():
-        model.embedding.table.weight.fill_(torch.nan)
-    save_model(tmp_path / "nan", MODELS["gpt"], weights_of(model), TOKENIZERS, {})
-    assert main(["explain", "cat", "--model", str(tmp_path / "nan")]) == 3
-    assert "[E-EXP-04]" in capsys.readouterr().err
+        model.embedding.table.weight.fill_(weight)
+    save_model(tmp_path / "spoiled", MODELS["gpt"], weights_of(model), TOKENIZERS, {})
+    assert main(["explain", "cat", "--model", str(tmp_path / "spoiled")]) == 3
+    assert f"[{id}]" in capsys.readouterr().err
 
 
 def test_what_a_terminal_would_obey_is_not_printed():

@@ -7,7 +7,6 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 from dragoman.errors import DataError
 
@@ -38,14 +37,17 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) 
         tensor.copy_(shared_as(tensor, weights[name]))
 
 
-def whole(tensor: Tensor) -> Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+def whole(tensor: Any) -> Tensor:
+    """Put together, where it is one of torch's that workers share out (a DTensor; importing it takes a while)."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
-def shared_as(pattern: Tensor, tensor: Tensor) -> Tensor:
+def shared_as(pattern: Any, tensor: Tensor) -> Tensor:
     """A tensor that every worker has, shared out as the pattern is."""
-    if not isinstance(pattern, DTensor) or tensor.shape != pattern.shape:
+    if not hasattr(pattern, "full_tensor") or tensor.shape != pattern.shape:
         return tensor
+    from torch.distributed.tensor import distribute_tensor
+
     return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
 
 

@@ -8,7 +8,6 @@ puts the whole model together, in its ordinary memory.
 """
 
 from torch import nn
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
 from dragoman.errors import UsageError
 from dragoman.modules.block import Block
@@ -19,6 +18,8 @@ ENTRANCES = ("states", "write")  # by which objectives enter a model instead of 
 
 def shard(model: nn.Module) -> None:
     """Share the parameters out among all workers; afterwards each of them is a part that knows the whole."""
+    from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method  # takes a second
+
     for block in [module for module in model.modules() if isinstance(module, Block)]:
         if block.source_attention is not None:  # its `remember` is called from outside the block
             fully_shard(block.source_attention)
