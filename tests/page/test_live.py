@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -171,7 +172,8 @@ def test_a_port_in_use_is_named():
 
 def test_the_command_serves_until_it_is_stopped(model_folder):
     command = [sys.executable, "-m", "dragoman", "page", str(model_folder), "1 2 3", "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also where these tests run unheard
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     address = process.stdout.readline().strip()
     status, text = ask(address, "GET", "/api/page")
     process.send_signal(signal.SIGINT)
