@@ -11,9 +11,11 @@ to begin twice from one `encode` is safe, to branch in the middle of a text is n
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count, islice
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -110,18 +112,49 @@ def not_among(used: set[int]) -> Iterator[int]:
     return (slot for slot in count() if slot not in used)
 
 
+class Pace:
+    """Whether all threads or one compute the next step: whichever was faster of late, the other tried now and then.
+
+    Threads that compute together wait for one another, which on a busy machine takes longer than they save. The bits
+    are the same either way.
+    """
+
+    TRY = 16  # steps between two looks at the slower way
+
+    def __init__(self, threads: int) -> None:
+        self.threads, self.steps = threads, 0
+        self.seconds: dict[int, float] = {}  # a step, by the number of threads
+
+    def choose(self) -> int:
+        self.steps += 1
+        if len(self.seconds) < min(self.threads, 2):
+            return 1 if self.seconds else self.threads
+        faster = min(self.seconds, key=lambda threads: self.seconds[threads])
+        if self.steps % self.TRY == 0:
+            return next((threads for threads in self.seconds if threads != faster), faster)
+        return faster
+
+    @contextmanager
+    def measuring(self, threads: int) -> Iterator[None]:
+        start = perf_counter()
+        yield
+        took = perf_counter() - start
+        self.seconds[threads] = 0.7 * self.seconds.get(threads, took) + 0.3 * took
+
+
 class Engine:
     """A trained model, ready to write. Threads may share one; each state belongs to one of them at a time."""
 
     def __init__(self, model: nn.Module, precision: Precision = "float32") -> None:
         self.packed = Packed(model, precision)
-        self.precision, self.threads = precision, 1  # that compute one call together
+        self.precision, self.threads = precision, 1  # that may compute one call together
+        self.pace = Pace(1)
         self.struck: dict[tuple[int, ...], Bool[np.ndarray, " V"]] = {}
 
     def with_threads(self, threads: int) -> "Engine":
         """The same weights, with so many threads that compute each step together."""
         other = copy(self)
-        other.threads = threads
+        other.threads, other.pace = threads, Pace(threads)
         return other
 
     # ── as every writer ───────────────────────────────────────────────────────────────────
@@ -191,7 +224,8 @@ class Engine:
         packed, side, cache = self.packed, self.packed.target, state.cache
         tokens = np.ascontiguousarray(tokens, dtype=np.int64)
         side.refuse_unknown(tokens)
-        asked.threads, (asked.rows, asked.tokens) = self.threads, tokens.shape
+        asked.rows, asked.tokens = tokens.shape
+        asked.threads = self.pace.choose()
         longest = int(state.lengths.max()) + asked.tokens
         packed.reach(side, longest)
         cache.reach(int(state.slots.max()) + 1, longest)
@@ -201,9 +235,11 @@ class Engine:
         asked.ids, asked.lengths, asked.slots = tokens.ctypes.data, state.lengths.ctypes.data, state.slots.ctypes.data
         asked.where, asked.places, asked.cache = where.ctypes.data, cache.places, cache.values.data_ptr()
         asked.sources, asked.source_of = state.sources.ctypes.data, state.sentences.ctypes.data
-        packed.library.step(
-            pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale, pointer(asked)
-        )
+        with self.pace.measuring(asked.threads):
+            packed.library.step(
+                pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale,
+                pointer(asked),
+            )  # fmt: skip
         return replace(state, where=where, lengths=state.lengths + np.int32(asked.tokens))
 
 

@@ -3,8 +3,8 @@
 waiting      those of like length are next to one another; a worker takes the next few when it has room for them
 under way    a sentence that is over leaves at once, and the next ones take its place (continuous batching); where they
              cannot be joined to those under way, the next few begin when all are over
-threads      with many rows each thread is a worker with rows of its own; with few, the time goes into reading the
-             weights, so all threads compute one step together, each with a part of every matrix
+threads      each is a worker with sentences of its own; a lone sentence may have all of them, each with a part of every
+             matrix
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,6 @@ from dragoman.decoding.beam import Hypothesis, Search, SearchConfig
 from dragoman.text.batches import make_source
 from dragoman.text.special import SpecialIds
 
-FEW = 24  # rows for each thread; measured on two cores: with 8 together is faster, with 32 apart
 REFILL = 4  # a worker takes more when a quarter of its places are free: a few sources are encoded together
 
 
@@ -53,10 +52,8 @@ def search_all(
 ) -> dict[int, list[Hypothesis]]:
     """The best hypotheses of every sentence, by its number; `rows` beginnings at a time for each thread."""
     width = max(config.beam, config.nbest)
-    rows = min(rows, width * -(-len(waiting) // threads))
-    together = rows <= FEW and hasattr(writer, "with_threads")
-    workers, team = (1, threads) if together else (threads, 1)
-    queue, places = Queue(waiting, workers), max(1, team * rows // width)
+    workers, team = (threads, 1) if len(waiting) > 1 else (1, threads)
+    queue, places = Queue(waiting, workers), max(1, rows // width)
     writer = writer.with_threads(team) if hasattr(writer, "with_threads") else writer
 
     def work() -> dict[int, list[Hypothesis]]:

@@ -2,6 +2,10 @@
 // part comes within microseconds; only when nothing has come for a while do they sleep.
 #pragma once
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -23,10 +27,41 @@ inline void breathe() {
 #endif
 }
 
+// A helper that wakes on the processor of the one who waits for it makes both wait: it goes to another, and stays there.
+inline void move_away(int from, int steps) {
+#if defined(__linux__)
+    cpu_set_t allowed, chosen;
+    if (from < 0 || sched_getaffinity(0, sizeof(allowed), &allowed)) return;
+    std::vector<int> there;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed)) there.push_back(cpu);
+    auto place = std::find(there.begin(), there.end(), from);
+    if (place == there.end()) return;
+    CPU_ZERO(&chosen);
+    CPU_SET(there[(place - there.begin() + steps) % there.size()], &chosen);
+    sched_setaffinity(0, sizeof(chosen), &chosen);
+#else
+    (void)from, (void)steps;
+#endif
+}
+
+inline int this_processor() {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
 class Team {
   public:
     explicit Team(int size) : size(size) {
-        for (int t = 1; t < size; t++) helpers.emplace_back([this, t] { help(t); });
+        int here = this_processor();
+        for (int t = 1; t < size; t++)
+            helpers.emplace_back([this, t, here] {
+                move_away(here, t);
+                help(t);
+            });
     }
 
     ~Team() {
@@ -82,11 +117,17 @@ class Team {
     std::vector<std::thread> helpers;
 };
 
-// the team of the calling thread, made when its size is first asked for
+// the team of the calling thread; to be alone for a while does not send the others away
 inline Team &team(int size = 0) {
-    thread_local std::unique_ptr<Team> mine;
-    if (!mine || (size && mine->size != size)) mine = std::make_unique<Team>(std::max(size, 1));
-    return *mine;
+    thread_local Team alone(1);
+    thread_local std::unique_ptr<Team> several;
+    thread_local Team *now = &alone;
+    if (size == 1) now = &alone;
+    if (size > 1) {
+        if (!several || several->size != size) several = std::make_unique<Team>(size);
+        now = several.get();
+    }
+    return *now;
 }
 
 // for (i = 0; i < n; i++) work(i), in equal shares
