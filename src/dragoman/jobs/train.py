@@ -131,7 +131,7 @@ class Run:
     def make_optimizer(self) -> torch.optim.Optimizer | None:
         t = self.training
         by_rows = isinstance(self.objective, LearnsByRows)
-        return None if by_rows else make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay)
+        return None if by_rows else make_optimizer(t.optimizer, self.model, t.rate, t.weight_decay, self.workers)
 
     def rate(self, step: int) -> float:
         t = self.training

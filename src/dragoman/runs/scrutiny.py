@@ -21,6 +21,8 @@ from dragoman.runs.weights import Shapes, refuse_unequal, weights_of
 from dragoman.text.tokenizer import Tokenizers
 
 HUGE = 1e12  # no weight that was learned is so large, and products of larger ones overflow
+POWERS = ("length_penalty", "longest_ratio")  # of a search: lengths are taken to this power, or so many times
+LARGEST_POWER = 100  # 2,000 tokens to this power are still a number
 USUAL = 1 << 20  # a number that is no size, such as how far one looks, may be this large in a small model too
 
 
@@ -50,8 +52,13 @@ def refuse_odd_use(about: Mapping[str, Any], folder: Path) -> None:
     """What is said about the use of a model, as far as it is there."""
     longest, languages, search = about.get("longest", 1), about.get("languages", []), about.get("search", {})
     fine = isinstance(longest, int) and longest > 0 and isinstance(search, dict) and isinstance(languages, list)
-    if not fine or not all(isinstance(language, str) for language in languages):
+    fine = fine and all(isinstance(language, str) for language in languages)
+    if not fine or not all(is_usual(search.get(name, 1)) for name in POWERS):
         raise DataError("E-RUN-06", f"{folder} says what cannot be of its use: longest, languages or search")
+
+
+def is_usual(number: Any) -> bool:
+    return isinstance(number, int | float) and abs(number) <= LARGEST_POWER  # false for NaN and infinity too
 
 
 def shapes_in(path: Path) -> Shapes:

@@ -19,10 +19,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
+from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.settings import OptimizerName
 
 
-def make_optimizer(name: OptimizerName, model: nn.Module, rate: float, weight_decay: float = 0.0) -> Optimizer:
+def make_optimizer(
+    name: OptimizerName, model: nn.Module, rate: float, weight_decay: float = 0.0, workers: Workers = ALONE
+) -> Optimizer:
     parameters = list(model.parameters())
     match name:
         case "sgd":
@@ -38,7 +41,8 @@ def make_optimizer(name: OptimizerName, model: nn.Module, rate: float, weight_de
         case "adamw":
             return AdamW(parameters, rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
         case "muon":
-            return Muon(*matrices_and_rest(model), rate, weight_decay=weight_decay)
+            parts = matrices_and_rest(model)
+            return Muon(*parts, rate, weight_decay=weight_decay, make_orthogonal=workers.share_out(orthogonal))
 
 
 def matrices_and_rest(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
@@ -67,9 +71,12 @@ class Muon(Optimizer):
         momentum: float = 0.95,
         betas: tuple[float, float] = (0.9, 0.98),
         weight_decay: float = 0.0,
+        make_orthogonal: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
+        """`make_orthogonal` may be one that workers share out: a third of a small step is in it."""
         groups = [{"params": list(matrices), "orthogonal": True}, {"params": list(rest), "orthogonal": False}]
         super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": betas, "weight_decay": weight_decay})
+        self.make_orthogonal = make_orthogonal or orthogonal
         self.stacked: dict[tuple[int, ...], tuple[Tensor, list[Tensor]]] = {}
 
     @overload
@@ -97,7 +104,7 @@ class Muon(Optimizer):
             gradients = torch.stack([p.grad for p in alike if p.grad is not None])
             momenta = self.momenta_of(alike)
             momenta.mul_(group["momentum"]).add_(gradients)
-            updates = orthogonal(gradients.add_(momenta, alpha=group["momentum"]))
+            updates = self.make_orthogonal(gradients.add_(momenta, alpha=group["momentum"]))
             size = 0.2 * math.sqrt(max(rows, columns))
             torch._foreach_add_(alike, list(updates.unbind()), alpha=-group["lr"] * size)
 

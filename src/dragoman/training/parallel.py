@@ -13,7 +13,7 @@ Every worker holds the whole model and takes the same step. The first one alone 
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -101,6 +101,21 @@ class Workers:
             sums = learner.learn_one(step, place if own else 0, micro_batches[place if own else 0], weight=float(own))
             found += [sums] if place < count else []
         return found
+
+    def share_out(self, work: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        """`work` on a stack of matrices, each of them done by one worker and known to all afterwards. Not where bits
+        count: a product of fewer matrices may be rounded otherwise."""
+        if self.size == 1 or self.reproducible:
+            return work
+
+        def shared(stack: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
+            made = torch.zeros_like(stack)
+            if self.rank < len(stack):
+                made[self.rank :: self.size] = work(stack[self.rank :: self.size])
+            self.sum(made)  # every matrix has one owner and is added to zeros
+            return made
+
+        return shared
 
     # ── what is said between workers ──
 
