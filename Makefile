@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 install: .venv/ready
 
 # torch goes first: what comes after it then finds the CPU build already there
-.venv/ready: pyproject.toml setup.py $(wildcard src/dragoman/decoding/native/*pp)
+.venv/ready: pyproject.toml setup.py $(wildcard src/dragoman/native/*pp)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dragoman needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip

@@ -1,10 +1,10 @@
-"""Builds the engine's C++ part, once for each class of processor; without a compiler torch does its work."""
+"""Builds the C++ part, once for each class of processor; without a compiler torch does its work."""
 
 import platform
 
 from setuptools import Extension, setup
 
-NATIVE = "src/dragoman/decoding/native"
+NATIVE = "src/dragoman/native"
 FLAGS = ["-O3", "-pthread", "-std=c++17", "-fno-math-errno", "-fno-trapping-math"]
 X86 = {"avx512": ["-march=x86-64-v4", "-mavx512vnni"], "avx2": ["-march=x86-64-v3"]}
 LEVELS = {"plain": [], **(X86 if platform.machine().lower() in ("x86_64", "amd64") else {})}
@@ -12,8 +12,8 @@ LEVELS = {"plain": [], **(X86 if platform.machine().lower() in ("x86_64", "amd64
 setup(
     ext_modules=[
         Extension(
-            f"dragoman.decoding.native.{level}",
-            [f"{NATIVE}/engine.cpp"],
+            f"dragoman.native.{level}",
+            [f"{NATIVE}/engine.cpp", f"{NATIVE}/training.cpp"],
             depends=[f"{NATIVE}/kernels.hpp", f"{NATIVE}/threads.hpp"],
             extra_compile_args=[*FLAGS, *more],
             extra_link_args=["-pthread"],

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from dragoman import models
-from dragoman.decoding import native
+from dragoman import native
 from dragoman.decoding.beam import SearchConfig, beam_search
 from dragoman.decoding.engine import Engine, make_engine
 from dragoman.decoding.flow import Waiting, search_all

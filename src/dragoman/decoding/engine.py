@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from dragoman.decoding import native
+from dragoman import native
 from dragoman.decoding.packing import Packed, Precision, can_pack, pointer
 from dragoman.models.state import Decoded
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from dragoman.decoding import native
+from dragoman import native
 from dragoman.decoding.arena import Arena
 from dragoman.models.gpt import Gpt
 from dragoman.models.t5 import T5, GatedFeedForward

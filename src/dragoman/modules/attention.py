@@ -27,6 +27,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from dragoman.modules.activations import softmax, tanh
+from dragoman.modules.short_attention import attend, can_attend
 
 Score = Callable[[Tensor, Tensor], Tensor]  # (B H Q d), (B H K d) -> (B H Q K)
 
@@ -105,8 +106,7 @@ class Attention(nn.Module):
         queries = split_heads(self.to_query(states), self.heads)
         dropout = self.dropout if self.training else 0.0
         if self.score in SCALES and self.watcher is None:  # the same, fused
-            shown = mask if bias is None else hide_in(bias, mask)
-            context = F.scaled_dot_product_attention(queries, *memory, shown, dropout, scale=SCALES[self.score])
+            context = fused(queries, memory, mask, bias, dropout, SCALES[self.score])
         else:
             scores = self.score(queries, memory.keys)
             scores = scores if bias is None else scores + bias
@@ -115,6 +115,21 @@ class Attention(nn.Module):
                 self.watcher(Looked(scores.detach(), mask, weights.detach()))
             context = F.dropout(weights, dropout) @ memory.values
         return self.to_output(merge_heads(context))
+
+
+def fused(
+    queries: Float[Tensor, "B H Q d"],
+    memory: Memory,
+    mask: Bool[Tensor, "#B #H #Q #K"] | None,
+    bias: Float[Tensor, "#B #H #Q #K"] | None,
+    dropout: float,
+    scale: float | None,
+) -> Float[Tensor, "B H Q e"]:
+    """Scores, softmax and sum in one call: ours for sentences, torch's for all else."""
+    if dropout == 0.0 and can_attend(queries, *memory):
+        return attend(queries, *memory, mask, bias, scale)
+    shown = mask if bias is None else hide_in(bias, mask)
+    return F.scaled_dot_product_attention(queries, *memory, shown, dropout, scale=scale)
 
 
 def hide_in(

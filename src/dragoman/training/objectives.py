@@ -4,7 +4,6 @@ sums of micro-batches and of processes add up to the gradient of one large batch
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -14,8 +13,7 @@ from dragoman.modules.embeddings import TokenScores
 from dragoman.text.batches import Batch, LabelledBatch
 from dragoman.text.corruption import MaskedBatch
 from dragoman.text.stream import Window
-
-AT_ONCE = 1 << 20  # scores computed at a time, over all tokens of some rows: they stay in the cache
+from dragoman.training.entropy import cross_entropy
 
 
 class LossSum(NamedTuple):
@@ -107,50 +105,3 @@ def surprise(
 ) -> Float[Tensor, ""]:
     """`cross_entropy` of what `scores` makes of these states, without making all of it at once."""
     return cross_entropy(states, scores.table.weight, wanted, smoothing, scores.bias)
-
-
-def cross_entropy(
-    states: Float[Tensor, "N D"],
-    table: Float[Tensor, "V D"],
-    wanted: Int[Tensor, " N"],
-    smoothing: float = 0.0,
-    bias: Float[Tensor, " V"] | None = None,
-) -> Float[Tensor, ""]:
-    """Σ H(q, softmax(E x + b)) with q = 1−ε on the wanted token and ε spread evenly over all V.
-
-    In one pass with its own gradient, a few rows at a time, so the (N V) logits never exist as a whole.
-    """
-    return CrossEntropy.apply(states, table, bias, wanted, smoothing, torch.is_grad_enabled())
-
-
-class CrossEntropy(torch.autograd.Function):
-    """nats = Σ lse(z) − (1−ε) z[wanted] − ε mean(z);   ∂/∂z = softmax(z) − (1−ε) onehot − ε/V."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, states: Tensor, table: Tensor, bias: Tensor | None, wanted: Tensor, smoothing: float, learns: bool
-    ) -> Tensor:
-        nats = states.new_zeros(())
-        to_states, to_table = torch.zeros_like(states), torch.zeros_like(table)
-        to_bias = None if bias is None else torch.zeros_like(bias)
-        rows = max(64, AT_ONCE // len(table))
-        for x, y, to_x in zip(states.split(rows), wanted.split(rows), to_states.split(rows), strict=True):
-            logits = x @ table.T if bias is None else torch.addmm(bias, x, table.T)
-            log_sum = logits.logsumexp(dim=-1, keepdim=True)
-            right = logits.gather(1, y[:, None])
-            nats += (log_sum - (1 - smoothing) * right - smoothing * logits.mean(dim=-1, keepdim=True)).sum()
-            if learns:
-                slope = logits.sub_(log_sum).exp_().sub_(smoothing / len(table))
-                slope.scatter_add_(1, y[:, None], slope.new_full((len(y), 1), smoothing - 1))
-                torch.mm(slope, table, out=to_x)
-                to_table.addmm_(slope.T, x)
-                if to_bias is not None:
-                    to_bias += slope.sum(dim=0)
-        ctx.save_for_backward(to_states, to_table, to_bias)
-        return nats
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        to_states, to_table, to_bias = ctx.saved_tensors
-        found = [None if part is None else part * upstream[0] for part in (to_states, to_table, to_bias)]
-        return *found, None, None, None

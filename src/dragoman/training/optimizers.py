@@ -153,5 +153,7 @@ def orthogonal(matrices: Float[Tensor, "N R C"], rounds: int = 5) -> Float[Tenso
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(rounds):
         square = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+        factor = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        factor.diagonal(dim1=-2, dim2=-1).add_(a)  # a x + … is (a I + …) x: adding to the square is the shorter way
+        x = factor @ x
     return x.mT if tall else x

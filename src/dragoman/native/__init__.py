@@ -1,4 +1,7 @@
-"""The engine's C++ part: its structs as ctypes knows them, and the build of it that suits this processor.
+"""The C++ part: its structs as ctypes knows them, and the build of it that suits this processor.
+
+    engine.cpp      writing text, a whole step in one call      used by decoding/engine.py
+    training.cpp    attention and cross-entropy, with slopes    used by modules/short_attention.py, training/entropy.py
 
 It is not a Python module but a plain library: nothing in it knows Python or torch, every call works on memory that
 belongs to tensors of ours, and Python's lock is free while it runs.
@@ -66,6 +69,19 @@ class Step(ctypes.Structure):
     )  # fmt: skip
 
 
+class Heads(ctypes.Structure):
+    _fields_ = (("data", c_void_p), ("text", c_int64), ("head", c_int64), ("place", c_int64))
+
+
+class Attending(ctypes.Structure):
+    _fields_ = (
+        ("threads", c_int32), ("texts", c_int32), ("heads", c_int32), ("queries", c_int32), ("keys", c_int32),
+        ("width", c_int32), ("scale", c_float), ("query", Heads), ("key", Heads), ("value", Heads), ("context", Heads),
+        ("mask", c_void_p), ("mask_steps", c_int64 * 4), ("bias", c_void_p), ("bias_steps", c_int64 * 4),
+        ("weights", c_void_p), ("to_query", Heads), ("to_key", Heads), ("to_value", Heads), ("to_bias", c_void_p),
+    )  # fmt: skip
+
+
 SIGNATURES = {
     "packed_size": (c_int64, c_int32, c_int32, c_int32),
     "pack_floats": (None, c_void_p, c_int32, c_int32, c_void_p),
@@ -73,6 +89,10 @@ SIGNATURES = {
     "encode": (None, POINTER(Stack), POINTER(Embedding), c_void_p, c_void_p, c_int32, c_int32, c_void_p),
     "remember": (None, POINTER(Stack), c_void_p, c_int32, c_int32, c_void_p),
     "step": (None, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),
+    "use_parallel": (None, c_void_p),
+    "attend": (None, POINTER(Attending)),
+    "attend_backward": (None, POINTER(Attending)),
+    "cross_entropy": (None, c_void_p, c_int64, c_int64, c_void_p, c_float, c_int32, c_int32, c_void_p),
 }
 
 
@@ -97,4 +117,18 @@ def open_build(level: str) -> ctypes.CDLL | None:
     for name, (answer, *given) in SIGNATURES.items():
         function = getattr(build, name)
         function.restype, function.argtypes = answer, given
+    build.use_parallel(threads_of_torch())
     return build
+
+
+@cache
+def threads_of_torch() -> int | None:
+    """Where the OpenMP that torch has loaded starts its threads: training computes with those and no others, since two
+    teams on the same cores wait for each other. None where there is no such thing; then one thread does the work."""
+    maps = Path("/proc/self/maps")
+    loaded = maps.read_text(errors="replace").split("\n") if maps.exists() else []
+    path = next((line[line.index("/") :] for line in loaded if "libgomp" in line and "/" in line), None)
+    try:
+        return ctypes.cast(ctypes.CDLL(path).GOMP_parallel, c_void_p).value if path else None
+    except (OSError, AttributeError):
+        return None

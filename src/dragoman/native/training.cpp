@@ -1,0 +1,281 @@
+// What training asks for again and again and a framework takes long for: attention over short texts, forwards and
+// backwards, and the slope of cross-entropy. A head of one text is small enough for the nearest cache; all of its
+// products are computed there, in one go, and what is between them is never written to memory.
+//
+// Every head of a text and every row of logits is computed by itself, so nothing hangs on the number of threads.
+
+#include <atomic>
+
+#include "kernels.hpp"
+
+using namespace dragoman;
+
+extern "C" {
+
+struct Heads {               // (B H N d), wherever it lies; the d numbers of a head are neighbours
+    float *data;
+    int64_t text, head, place;  // steps from one to the next
+};
+
+struct Attending {
+    int32_t threads, texts, heads, queries, keys, width;
+    float scale;
+    Heads query, key, value, context;
+    const uint8_t *mask;     // (B H Q K) by its steps, 0 where it is hidden; or null
+    int64_t mask_steps[4];
+    const float *bias;       // … added to the scores; or null
+    int64_t bias_steps[4];
+    float *weights;          // (B H Q K), kept for the way back; or null
+    Heads to_query, to_key, to_value;  // the way back: their gradients, and in `context` the one that comes in
+    float *to_bias;          // (B H Q K) or null
+};
+
+typedef void (*Parallel)(void (*work)(void *), void *data, unsigned threads, unsigned flags);
+
+}  // extern "C"
+
+namespace {
+
+// ── threads: those that torch computes with, since two teams would be in each other's way ───
+
+Parallel together = nullptr;  // GOMP_parallel of the OpenMP that torch has loaded
+
+struct Job {
+    std::atomic<int> next{0};
+    int count, step;
+    const void *work;
+    void (*call)(const void *, int);
+    void run() {
+        FlushDenormals flush;
+        for (int first; (first = next.fetch_add(step)) < count;)
+            for (int i = first; i < std::min(count, first + step); i++) call(work, i);
+    }
+};
+
+template <class Work> void for_each(int count, int threads, const Work &work) {
+    Job job;
+    job.count = count, job.step = std::max(1, count / (8 * threads)), job.work = &work;
+    job.call = [](const void *work, int i) { (*static_cast<const Work *>(work))(i); };
+    if (!together || threads == 1 || count == 1) return job.run();
+    together([](void *job) { static_cast<Job *>(job)->run(); }, &job, threads, 0);
+}
+
+// ── products of matrices that lie in the cache ──────────────────────────────────────────────
+
+constexpr int WIDE = LANES == 16 ? 4 : 2;  // vectors of a row that are summed together
+
+template <int R, int V>
+inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step) {
+    Lanes sums[R][V];
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+        for (int v = 0; v < V; v++) sums[r][v] = Lanes{};
+    for (int k = 0; k < in; k++) {
+        Lanes row[V];
+        UNROLL
+        for (int v = 0; v < V; v++) row[v] = load(w + k * w_step + v * LANES);
+        UNROLL
+        for (int r = 0; r < R; r++) {
+            Lanes a = x[r * x_step + k] - Lanes{};
+            UNROLL
+            for (int v = 0; v < V; v++) sums[r][v] += a * row[v];
+        }
+    }
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+        for (int v = 0; v < V; v++) store(y + r * y_step + v * LANES, sums[r][v]);
+}
+
+struct View {  // a matrix whose rows are `step` numbers apart
+    const float *data;
+    int64_t step;
+};
+
+template <int R> inline void row_products(View x, int in, View w, int n, float *y, int64_t y_step) {
+    int i = 0;
+    for (; i + WIDE * LANES <= n; i += WIDE * LANES)
+        some_products<R, WIDE>(x.data, x.step, in, w.data + i, w.step, y + i, y_step);
+    for (; i < n; i += LANES) some_products<R, 1>(x.data, x.step, in, w.data + i, w.step, y + i, y_step);
+}
+
+// y[rows][n] = x[rows][in] · w[in][n]; n is a multiple of LANES
+void products(View x, int rows, int in, View w, int n, float *y, int64_t y_step) {
+    int r = 0;
+    for (; r + 4 <= rows; r += 4, x.data += 4 * x.step) row_products<4>(x, in, w, n, y + r * y_step, y_step);
+    y += r * y_step;
+    if (rows - r == 3) row_products<3>(x, in, w, n, y, y_step);
+    if (rows - r == 2) row_products<2>(x, in, w, n, y, y_step);
+    if (rows - r == 1) row_products<1>(x, in, w, n, y, y_step);
+}
+
+// ── one head of one text ────────────────────────────────────────────────────────────────────
+
+struct Matrix {  // room for rows of `width` numbers, which is a multiple of LANES
+    std::vector<float> numbers;
+    int width = 0;
+
+    float *of(int rows, int columns) {
+        width = round_up(columns, LANES);
+        if (numbers.size() < static_cast<size_t>(rows) * width) numbers.resize(static_cast<size_t>(rows) * width);
+        return numbers.data();
+    }
+    View take(View from, int rows, int columns) {
+        float *to = of(rows, columns);
+        for (int r = 0; r < rows; r++, to += width, from.data += from.step)
+            for (int i = 0; i < width; i++) to[i] = i < columns ? from.data[i] : 0.0f;
+        return {numbers.data(), width};
+    }
+    View take_turned(View from, int rows, int columns) {  // (rows columns) as (columns rows)
+        float *to = of(columns, rows);
+        for (int c = 0; c < columns; c++, to += width) {
+            for (int r = 0; r < rows; r++) to[r] = from.data[r * from.step + c];
+            for (int r = rows; r < width; r++) to[r] = 0.0f;
+        }
+        return {numbers.data(), width};
+    }
+};
+
+struct Desk {
+    Matrix keys, queries, above, values, scores, slopes, turned, hidden, result;
+};
+thread_local Desk desk;
+
+inline int64_t offset(const Heads &heads, int text, int head) { return text * heads.text + head * heads.head; }
+
+// rows that may be read to a multiple of LANES: where they lie, if that is their width, else copied and padded
+View read(const Heads &from, int text, int head, int rows, int width, Matrix &room) {
+    View there = {from.data + offset(from, text, head), from.place};
+    return width % LANES ? room.take(there, rows, width) : there;
+}
+
+// to[rows][width] = x[rows][in] · w[in][width]
+void write(View x, int rows, int in, View w, int width, const Heads &to, int text, int head) {
+    float *there = to.data + offset(to, text, head);
+    if (width % LANES == 0) return products(x, rows, in, w, width, there, to.place);
+    float *result = desk.result.of(rows, width);
+    products(x, rows, in, w, desk.result.width, result, desk.result.width);
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < width; i++) there[r * to.place + i] = result[static_cast<int64_t>(r) * desk.result.width + i];
+}
+
+// what is added to the scores of a query: the bias, and −∞ where it may not look
+void hide(const Attending &a, int text, int head, int query, float *hidden, int width) {
+    const int64_t *step = a.bias_steps;
+    const float *bias = a.bias ? a.bias + text * step[0] + head * step[1] + query * step[2] : nullptr;
+    for (int j = 0; j < a.keys; j++) hidden[j] = bias ? bias[j * step[3]] : 0.0f;
+    for (int j = a.keys; j < width; j++) hidden[j] = -INFINITY;
+    if (!a.mask) return;
+    step = a.mask_steps;
+    const uint8_t *mask = a.mask + text * step[0] + head * step[1] + query * step[2];
+    for (int j = 0; j < a.keys; j++) hidden[j] = mask[j * step[3]] ? hidden[j] : -INFINITY;
+}
+
+// softmax(scale · scores + hidden); zeros where nothing may be seen
+void weigh(float *scores, const float *hidden, int width, float scale) {
+    for (int j = 0; j < width; j++) scores[j] = scores[j] * scale + hidden[j];
+    float most = largest(scores, width);
+    if (most == -INFINITY) return std::fill(scores, scores + width, 0.0f);
+    for (int j = 0; j < width; j++) scores[j] = scores[j] == -INFINITY ? 0.0f : exponential(scores[j] - most);
+    Lanes sums = {};
+    for (int j = 0; j < width; j += LANES) sums += load(scores + j);
+    float share = 1.0f / sum_of(sums);
+    for (int j = 0; j < width; j++) scores[j] *= share;
+}
+
+inline float *kept_weights(const Attending &a, int text, int head) {
+    return a.weights + (static_cast<int64_t>(text) * a.heads + head) * a.queries * a.keys;
+}
+
+void read_head(const Attending &a, int text, int head) {
+    Desk &d = desk;
+    View keys = d.turned.take_turned({a.key.data + offset(a.key, text, head), a.key.place}, a.keys, a.width);
+    View values = read(a.value, text, head, a.keys, a.width, d.values);
+    float *scores = d.scores.of(a.queries, a.keys), *hidden = d.hidden.of(1, a.keys);
+    int width = d.scores.width;
+    products({a.query.data + offset(a.query, text, head), a.query.place}, a.queries, a.width, keys, width, scores, width);
+    bool alike = (!a.mask || !a.mask_steps[2]) && (!a.bias || !a.bias_steps[2]);  // for all queries
+    for (int i = 0; i < a.queries; i++) {
+        if (i == 0 || !alike) hide(a, text, head, i, hidden, width);
+        weigh(scores + i * width, hidden, width, a.scale);
+    }
+    write({scores, width}, a.queries, a.keys, values, a.width, a.context, text, head);
+    if (!a.weights) return;
+    float *kept = kept_weights(a, text, head);
+    for (int i = 0; i < a.queries; i++)
+        for (int j = 0; j < a.keys; j++) kept[i * a.keys + j] = scores[i * width + j];
+}
+
+// with W the weights and C = W V the context:   dV = Wᵀ dC;  dW = dC Vᵀ;  dS = W ∘ (dW − Σ W ∘ dW);
+//                                               dQ = scale dS K;  dK = scale dSᵀ Q
+void learn_head(const Attending &a, int text, int head) {
+    Desk &d = desk;
+    const float *weights = kept_weights(a, text, head);
+    View above = read(a.context, text, head, a.queries, a.width, d.above);
+    View turned = d.scores.take_turned({weights, a.keys}, a.queries, a.keys);
+    write(turned, a.keys, a.queries, above, a.width, a.to_value, text, head);
+
+    View values = d.turned.take_turned({a.value.data + offset(a.value, text, head), a.value.place}, a.keys, a.width);
+    float *slopes = d.slopes.of(a.queries, a.keys);
+    int width = d.slopes.width;
+    products(above, a.queries, a.width, values, width, slopes, width);
+    for (int i = 0; i < a.queries; i++) {
+        float *slope = slopes + i * width;
+        const float *w = weights + i * a.keys;
+        float mean = dot(w, slope, a.keys);
+        for (int j = 0; j < a.keys; j++) slope[j] = w[j] * (slope[j] - mean);
+        if (a.to_bias) std::memcpy(a.to_bias + (w - a.weights), slope, a.keys * sizeof(float));
+        for (int j = 0; j < width; j++) slope[j] *= a.scale;
+    }
+    write({slopes, width}, a.queries, a.keys, read(a.key, text, head, a.keys, a.width, d.keys), a.width, a.to_query, text, head);
+    turned = d.scores.take_turned({slopes, width}, a.queries, a.keys);
+    View queries = read(a.query, text, head, a.queries, a.width, d.queries);
+    write(turned, a.keys, a.queries, queries, a.width, a.to_key, text, head);
+}
+
+// nats of one row of logits z, which becomes the slope: softmax(z) − ε/V, less 1−ε where the wanted token is
+double learn_row(float *z, int64_t vocabulary, int64_t wanted, float smoothing, bool learns) {
+    int n = static_cast<int>(vocabulary);
+    float most = largest(z, n), right = z[wanted], total = 0.0f;
+    Lanes sums = {};
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) sums += load(z + i);
+    for (; i < n; i++) total += z[i];
+    double mean = (static_cast<double>(sum_of(sums)) + total) / n;
+    float sum = learns ? exponentials(z, n, most) : sum_of_exponentials(z, n, most);
+    if (learns) {
+        float share = 1.0f / sum, even = smoothing / n;
+        for (i = 0; i < n; i++) z[i] = z[i] * share - even;
+        z[wanted] -= 1.0f - smoothing;
+    }
+    return most + std::log(sum) - (1.0 - smoothing) * right - smoothing * mean;
+}
+
+}  // namespace
+
+// ── what Python calls ───────────────────────────────────────────────────────────────────────
+
+extern "C" {
+
+void use_parallel(void *parallel) { together = reinterpret_cast<Parallel>(parallel); }
+
+void attend(const Attending *given) {
+    const Attending &a = *given;
+    for_each(a.texts * a.heads, a.threads, [&](int i) { read_head(a, i / a.heads, i % a.heads); });
+}
+
+void attend_backward(const Attending *given) {
+    const Attending &a = *given;
+    for_each(a.texts * a.heads, a.threads, [&](int i) { learn_head(a, i / a.heads, i % a.heads); });
+}
+
+// nats (rows) of logits (rows, vocabulary), which become their slopes where something is to be learned
+void cross_entropy(float *logits, int64_t rows, int64_t vocabulary, const int64_t *wanted, float smoothing,
+                   int32_t learns, int32_t threads, double *nats) {
+    for_each(static_cast<int>(rows), threads, [&](int r) {
+        nats[r] = learn_row(logits + r * vocabulary, vocabulary, wanted[r], smoothing, learns);
+    });
+}
+
+}  // extern "C"
