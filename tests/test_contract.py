@@ -30,6 +30,10 @@ SMALL = {
     "transformer-norm-first": TransformerConfig(
         source_vocabulary=V, target_vocabulary=V, width=16, heads=2, layers=2, hidden=32, dropout=0.0, norm_first=True
     ),
+    "transformer-deep": TransformerConfig(
+        source_vocabulary=V, target_vocabulary=V, width=16, heads=2, layers=2, decoder_layers=1, hidden=32,
+        dropout=0.0, norm_first=True,
+    ),
     "transformer-learned-gelu-untied": TransformerConfig(
         source_vocabulary=V, target_vocabulary=V, width=16, heads=4, layers=1, hidden=32, dropout=0.0,
         positions="learned", longest=32, activation="gelu", tied="none",

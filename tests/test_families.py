@@ -8,8 +8,16 @@ from dragoman.errors import UsageError
 
 def test_the_names_are_those_of_the_models():
     assert {task: tuple(known) for task, known in models.FAMILIES.items()} == families.FAMILIES
-    presets = {tuple(family.presets) for known in models.FAMILIES.values() for family in known.values()}
-    assert presets == {families.PRESETS}
+    for known in models.FAMILIES.values():
+        assert {name: tuple(family.presets) for name, family in known.items()} == {
+            name: families.presets_of(name) for name in known
+        }
+
+
+def test_a_deep_preset_is_refused_where_there_is_none():
+    families.refuse_unknown_preset("small-deep")  # the family is not known yet
+    with pytest.raises(UsageError, match=r"rnn.*has no preset 'small-deep'.*tiny, small, base"):
+        families.refuse_unknown_preset("small-deep", "rnn")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {  # task -> families, in the order of `d
     "segment": ("cnn", "vit"),
 }
 PRESETS = ("tiny", "small", "base")
+DEEP_PRESETS = ("small-deep", "base-deep")  # a deep encoder, which works once, and a shallow decoder, which works for
+DEEP_FAMILIES = ("transformer", "marian")  # every token: as much learned, faster to translate with
 CELLS = ("gru", "lstm")  # of an rnn; taken for families by many
 
 
@@ -42,6 +44,18 @@ def refuse_unknown_family(family: str, task: str = "") -> None:
     raise UsageError("E-SET-02", f"there is no family {family!r}; {hint}")
 
 
-def refuse_unknown_preset(preset: str) -> None:
-    if preset not in PRESETS:
-        raise UsageError("E-SET-07", f"there is no preset {preset!r}; {nearest(preset, list(PRESETS))}")
+def presets_of(family: str) -> tuple[str, ...]:
+    """Those that a family has; all that there are where the family is not known yet."""
+    return PRESETS if family and family not in DEEP_FAMILIES else (*PRESETS, *DEEP_PRESETS)
+
+
+def refuse_unknown_preset(preset: str, family: str = "") -> None:
+    known = presets_of(family)
+    if preset in DEEP_PRESETS and preset not in known:
+        raise UsageError(
+            "E-SET-07",
+            f"the family {family!r} has no preset {preset!r}, which are for {' and '.join(DEEP_FAMILIES)}; "
+            f"choose one of {', '.join(known)}",
+        )
+    if preset not in known:
+        raise UsageError("E-SET-07", f"there is no preset {preset!r}; {nearest(preset, list(known))}")

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman import models
-from dragoman import native
+from dragoman import models, native
 from dragoman.decoding.beam import SearchConfig, beam_search
 from dragoman.decoding.engine import Engine, make_engine
 from dragoman.decoding.flow import Waiting, search_all

@@ -33,13 +33,14 @@ def some_heads(texts, heads, places, width):
     return torch.randn(texts, places, heads * width).unflatten(-1, (heads, -1)).transpose(1, 2).requires_grad_()
 
 
+@pytest.mark.usefixtures("build")
 @given(
     texts=st.integers(1, 3), heads=st.integers(1, 3), queries=st.integers(1, 19), keys=st.integers(1, 35),
     width=st.integers(1, 40), seen=st.sampled_from(["all", "padding", "future", "any"]),
     biased=st.sampled_from([None, (1, 1, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1)]), scale=st.sampled_from([None, 1.0]),
 )  # fmt: skip
 @settings(max_examples=60, deadline=None)
-def test_it_is_the_written_out_one(build, texts, heads, queries, keys, width, seen, biased, scale):
+def test_it_is_the_written_out_one(texts, heads, queries, keys, width, seen, biased, scale):
     torch.manual_seed(keys)
     q, k, v = (some_heads(texts, heads, places, width) for places in (queries, keys, keys))
     full = (texts, heads, queries, keys)
@@ -61,7 +62,8 @@ def test_it_is_the_written_out_one(build, texts, heads, queries, keys, width, se
         torch.testing.assert_close(mine, reference, atol=1e-4, rtol=1e-3)
 
 
-def test_a_query_that_may_see_nothing_gives_zeros_and_finite_gradients(build):
+@pytest.mark.usefixtures("build")
+def test_a_query_that_may_see_nothing_gives_zeros_and_finite_gradients():
     q, k, v = (some_heads(2, 2, 5, 8) for _ in range(3))
     mask = torch.ones(2, 1, 5, 5, dtype=torch.bool)
     mask[0, :, 3] = False
@@ -72,7 +74,8 @@ def test_a_query_that_may_see_nothing_gives_zeros_and_finite_gradients(build):
     assert (gradients[0][0, :, 3] == 0).all()
 
 
-def test_a_text_has_the_same_bits_alone_and_beside_others_and_on_any_number_of_threads(build):
+@pytest.mark.usefixtures("build")
+def test_a_text_has_the_same_bits_alone_and_beside_others_and_on_any_number_of_threads():
     q, k, v = (some_heads(5, 4, 11, 24) for _ in range(3))
     threads = torch.get_num_threads()
     try:
@@ -97,9 +100,10 @@ def test_what_it_does_not_know_is_left_to_torch():
     assert not can_attend(short, short, some_heads(1, 2, 4, 16))
 
 
+@pytest.mark.usefixtures("build")
 @given(rows=st.integers(1, 70), vocabulary=st.integers(2, 90), smoothing=st.sampled_from([0.0, 0.1]))
 @settings(max_examples=30, deadline=None)
-def test_cross_entropy_and_its_slope_are_torchs_own(build, rows, vocabulary, smoothing):
+def test_cross_entropy_and_its_slope_are_torchs_own(rows, vocabulary, smoothing):
     torch.manual_seed(rows)
     states, table = torch.randn(rows, 5, requires_grad=True), torch.randn(vocabulary, 5, requires_grad=True)
     bias, wanted = torch.randn(vocabulary, requires_grad=True), torch.randint(vocabulary, (rows,))
@@ -108,7 +112,5 @@ def test_cross_entropy_and_its_slope_are_torchs_own(build, rows, vocabulary, smo
     theirs = torch.nn.functional.cross_entropy(logits, wanted, reduction="sum", label_smoothing=smoothing)
     torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
     learning = [states, table, bias]
-    for mine, reference in zip(
-        torch.autograd.grad(ours, learning), torch.autograd.grad(theirs, learning), strict=True
-    ):
+    for mine, reference in zip(torch.autograd.grad(ours, learning), torch.autograd.grad(theirs, learning), strict=True):
         torch.testing.assert_close(mine, reference, atol=1e-4, rtol=1e-4)

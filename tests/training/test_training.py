@@ -14,9 +14,9 @@ from torch import nn
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.text.batches import make_batch
 from dragoman.text.special import SpecialIds
+from dragoman.training.entropy import cross_entropy
 from dragoman.training.learner import seed_of
 from dragoman.training.loop import train
-from dragoman.training.entropy import cross_entropy
 from dragoman.training.objectives import translation_loss
 from dragoman.training.optimizers import Muon, make_optimizer, matrices_and_rest, orthogonal
 from dragoman.training.schedules import share_of_peak

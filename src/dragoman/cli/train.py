@@ -71,7 +71,8 @@ def train(
         model.pooling. For vectors of words: word2vec, whose model.kind is skip-gram or cbow, or glove. For images: cnn
         (usual), vit or mlp.
     preset
-        A fixed size: tiny, small, or base (the paper's). Else the size is chosen from the corpus and the time.
+        A fixed size: tiny, small, base (the paper's), or small-deep and base-deep (a deep encoder and a decoder of
+        one block, for faster translating). Else the size is chosen from the corpus and the time.
     config
         A TOML file of settings, in sections data, images, tokenizer, model, training, search.
     set

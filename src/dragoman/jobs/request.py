@@ -24,7 +24,9 @@ class Request(Settings):
     out: str = Field("", description="the run's folder; else runs/<corpus>-<family>-<preset>")
     task: str = Field("", description="translate or write; else told from the files")
     family: str = Field("", description="which kind of model; else the usual one for the task")
-    preset: str = Field("", description="tiny, small or base; else the size is chosen from the corpus")
+    preset: str = Field(
+        "", description="tiny, small, base, small-deep or base-deep; else the size is chosen from the corpus"
+    )
     source: str = Field("", description="the source's language, where the file names do not tell")
     target: str = Field("", description="the target's language")
     encoding: str = Field("utf-8", description="of the text files")
@@ -64,7 +66,7 @@ class Request(Settings):
         if self.family:
             refuse_unknown_family(self.family, self.task)
         if self.preset:
-            refuse_unknown_preset(self.preset)
+            refuse_unknown_preset(self.preset, self.family)
         TrainingConfig.read(self.asked("training"), section="training")
         return self
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dragoman.config import Settings
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
+from dragoman.families import refuse_unknown_preset
 from dragoman.images.corpus import find_images, holds_images
 from dragoman.jobs import classifying, embedding, pictures, texts, translating
 from dragoman.jobs.filling import Filling
@@ -97,6 +98,8 @@ def resolve(request: Request) -> Request:
             f"{request.start_from} is of the family {known[1]} and learned to {known[0]}, and this run is to {task} "
             f"with the family {family}; leave out --task and --family, or --from",
         )
+    if request.preset:
+        refuse_unknown_preset(request.preset, family)
     return request.model_copy(update={"task": task, "family": family})
 
 

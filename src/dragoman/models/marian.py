@@ -73,6 +73,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "heads": 4, "layers": 4, "hidden": 256},
     "small": {"width": 256, "heads": 4, "layers": 3, "hidden": 1024},
     "base": {"width": 512, "heads": 8, "layers": 6, "hidden": 2048},
+    "small-deep": {"width": 256, "heads": 4, "layers": 6, "decoder_layers": 1, "hidden": 1024},
+    "base-deep": {"width": 512, "heads": 8, "layers": 12, "decoder_layers": 1, "hidden": 2048},
 }
 
 

@@ -29,7 +29,8 @@ class TransformerConfig(Settings):
     target_vocabulary: int = Field(gt=0, description="tokens the decoder knows")
     width: int = Field(512, gt=0, description="numbers in a token's vector, d_model")
     heads: int = Field(8, gt=0, description="attention heads; must divide the width")
-    layers: int = Field(6, gt=0, description="blocks in the encoder, and as many in the decoder")
+    layers: int = Field(6, gt=0, description="blocks in the encoder")
+    decoder_layers: int | None = Field(None, gt=0, description="blocks in the decoder; else as many")
     hidden: int = Field(2048, gt=0, description="width inside the feed-forward network, d_ff")
     dropout: float = Field(0.1, ge=0, lt=1, description="share of each sublayer's output that is zeroed in training")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="share of attention weights zeroed in training")
@@ -54,20 +55,28 @@ class TransformerConfig(Settings):
             )
         return self
 
+    @property
+    def blocks_that_write(self) -> int:
+        """Blocks of the decoder."""
+        return self.decoder_layers or self.layers
+
     def products_per_token(self) -> int:
         """Multiplications for one source and one target token, forwards."""
         encoder = self.layers * (4 * self.width**2 + 2 * self.width * self.hidden)
-        decoder = self.layers * (8 * self.width**2 + 2 * self.width * self.hidden)
+        decoder = self.blocks_that_write * (8 * self.width**2 + 2 * self.width * self.hidden)
         return encoder + decoder + self.target_vocabulary * self.width
 
     def shape(self) -> str:
-        return f"{self.layers}+{self.layers} blocks, width {self.width}, {self.heads} heads, feed-forward {self.hidden}"
+        blocks = f"{self.layers}+{self.blocks_that_write} blocks"
+        return f"{blocks}, width {self.width}, {self.heads} heads, feed-forward {self.hidden}"
 
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "heads": 4, "layers": 4, "hidden": 256, "norm_first": True},
     "small": {"width": 256, "heads": 4, "layers": 3, "hidden": 1024, "norm_first": True},
     "base": {"width": 512, "heads": 8, "layers": 6, "hidden": 2048, "dropout": 0.1, "norm_first": False},
+    "small-deep": {"width": 256, "heads": 4, "layers": 6, "decoder_layers": 1, "hidden": 1024, "norm_first": True},
+    "base-deep": {"width": 512, "heads": 8, "layers": 12, "decoder_layers": 1, "hidden": 2048, "norm_first": True},
 }
 
 
@@ -118,11 +127,11 @@ class Transformer(EncoderDecoder):
         self.source_positions = SinusoidalPositions(c.width) if sinusoidal else LearnedPositions(c.longest, c.width)
         self.target_positions = SinusoidalPositions(c.width) if sinusoidal else LearnedPositions(c.longest, c.width)
         self.dropout = Dropout(c.dropout)
-        self.encoder = make_stack(c, reads_source=False)
-        self.decoder = make_stack(c, reads_source=True)
+        self.encoder = make_stack(c, c.layers, reads_source=False)
+        self.decoder = make_stack(c, c.blocks_that_write, reads_source=True)
 
 
-def make_stack(c: TransformerConfig, *, reads_source: bool) -> Stack:
+def make_stack(c: TransformerConfig, layers: int, *, reads_source: bool) -> Stack:
     attention = partial(multi_head_attention, c.width, c.heads, dropout=c.attention_dropout)
     norm = partial(nn.LayerNorm, c.width)
     return Stack(
@@ -135,7 +144,7 @@ def make_stack(c: TransformerConfig, *, reads_source: bool) -> Stack:
                 norm_first=c.norm_first,
                 dropout=c.dropout,
             )
-            for _ in range(c.layers)
+            for _ in range(layers)
         ),
         final_norm=norm() if c.norm_first else None,
     )
