@@ -23,7 +23,9 @@ def can_attend(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
     return (
         keys.shape[2] <= LONGEST
         and queries.shape[-1] == values.shape[-1]
-        and all(x.dtype == torch.float32 and x.device.type == "cpu" and x.stride(-1) == 1 for x in (queries, keys, values))
+        and all(
+            x.dtype == torch.float32 and x.device.type == "cpu" and x.stride(-1) == 1 for x in (queries, keys, values)
+        )
         and native.library() is not None
         and not torch.compiler.is_compiling()
     )

@@ -84,7 +84,7 @@ namespace {
 
 struct Scratch {  // grows to the largest need and is kept, one for each thread
     std::vector<float> x, h, projected, context, hidden, gates, scores, tile, scales, keys, values;
-    std::vector<uint8_t> bytes;
+    std::vector<Small> bytes;
     static float *of(std::vector<float> &part, int64_t n) {
         if (static_cast<int64_t>(part.size()) < n) part.resize(n);
         return part.data();
@@ -97,7 +97,7 @@ thread_local Scratch scratch;
 struct Rows {  // the left side of a product, made ready once for all panels
     int count, in;
     const float *floats;
-    const uint8_t *bytes;
+    const Small *bytes;
     const float *scales;
 };
 
@@ -107,7 +107,7 @@ Rows make_ready(const Linear &w, const float *x, int rows) {
     auto &bytes = scratch.bytes;
     if (bytes.size() < static_cast<size_t>(rows) * in) bytes.resize(static_cast<size_t>(rows) * in);
     float *scales = Scratch::of(scratch.scales, rows);
-    uint8_t *to = bytes.data();
+    Small *to = bytes.data();
     share_out(rows, [&](int r) {
         scales[r] = quantize_row(x + static_cast<int64_t>(r) * w.in, w.in, to + static_cast<int64_t>(r) * in);
     });

@@ -28,9 +28,14 @@ constexpr int ZERO = 128;  // what an activation of 0 is stored as: the machine 
 #if defined(__AVX512F__)
 constexpr int LANES = 16, ROWS = 6, COLUMNS = 64;
 #elif defined(__AVX2__)
-constexpr int LANES = 8, ROWS = 4, COLUMNS = 16;
+constexpr int LANES = 8, ROWS = 6, COLUMNS = 16;
 #else
 constexpr int LANES = 4, ROWS = 2, COLUMNS = 8;
+#endif
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+typedef int16_t Small;  // a whole number from 1 to 255: AVX2 multiplies 16 bits, and a row is widened once for all panels
+#else
+typedef uint8_t Small;
 #endif
 typedef float Lanes __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
@@ -232,7 +237,7 @@ template <int R> inline void panel_floats(const float *x, int in, const float *p
 // ── int8 ────────────────────────────────────────────────────────────────────────────────────
 
 // y[R][64] = x₈[R][in] · panel[in/4][64][4], as whole numbers; `in` is a multiple of 4
-template <int R> inline void panel_bytes(const uint8_t *x, int in, const int8_t *panel, int32_t *y) {
+template <int R> inline void panel_bytes(const Small *x, int in, const int8_t *panel, int32_t *y) {
 #if defined(__AVX512VNNI__)
     __m512i sums[R][4];
     UNROLL
@@ -272,9 +277,9 @@ template <int R> inline void panel_bytes(const uint8_t *x, int in, const int8_t 
             __m256i second = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(w, 1));
             UNROLL
             for (int r = 0; r < R; r++) {
-                int32_t four;
-                std::memcpy(&four, x + r * in + k, 4);
-                __m256i a = _mm256_broadcastq_epi64(_mm_cvtepu8_epi16(_mm_cvtsi32_si128(four)));
+                int64_t four;
+                std::memcpy(&four, x + r * in + k, 8);
+                __m256i a = _mm256_set1_epi64x(four);
                 sums[r][0] = _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(a, first));
                 sums[r][1] = _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(a, second));
             }
@@ -293,7 +298,7 @@ template <int R> inline void panel_bytes(const uint8_t *x, int in, const int8_t 
     for (int k = 0; k < in; k += 4)
         UNROLL
         for (int r = 0; r < R; r++) {
-            const uint8_t *a = x + r * in + k;
+            const Small *a = x + r * in + k;
             const int8_t *w = panel + k * PANEL;
             int32_t *sums = y + r * PANEL;
             for (int n = 0; n < PANEL; n++, w += 4) sums[n] += a[0] * w[0] + a[1] * w[1] + a[2] * w[2] + a[3] * w[3];
@@ -302,7 +307,7 @@ template <int R> inline void panel_bytes(const uint8_t *x, int in, const int8_t 
 }
 
 // x₈ = round(127 x / max|x|) + 128, row by row; the scale that undoes it
-inline float quantize_row(const float *x, int in, uint8_t *bytes) {
+inline float quantize_row(const float *x, int in, Small *bytes) {
     Lanes top = {};
     int i = 0;
     for (; i + LANES <= in; i += LANES) {
@@ -313,7 +318,7 @@ inline float quantize_row(const float *x, int in, uint8_t *bytes) {
     float most = most_of(top);
     for (; i < in; i++) most = std::max(most, std::fabs(x[i]));
     float scale = most > 0.0f ? 127.0f / most : 0.0f;
-    for (i = 0; i < in; i++) bytes[i] = static_cast<uint8_t>(static_cast<int32_t>(std::floor(x[i] * scale + 0.5f)) + ZERO);
+    for (i = 0; i < in; i++) bytes[i] = static_cast<Small>(static_cast<int32_t>(std::floor(x[i] * scale + 0.5f)) + ZERO);
     for (; i < round_up(in, 4); i++) bytes[i] = ZERO;
     return most / 127.0f;
 }

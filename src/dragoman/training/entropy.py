@@ -1,6 +1,6 @@
 """Cross-entropy and its slope in one pass, a few rows at a time, so the (N V) logits never exist as a whole.
 
-    nats = Σ lse(z) − (1−ε) z[wanted] − ε mean(z);   ∂/∂z = softmax(z) − (1−ε) onehot − ε/V,   z = E x + b
+nats = Σ lse(z) − (1−ε) z[wanted] − ε mean(z);   ∂/∂z = softmax(z) − (1−ε) onehot − ε/V,   z = E x + b
 """
 
 from typing import Any
