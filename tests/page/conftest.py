@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from playwright.sync_api import sync_playwright
+from reference import GPT2Config, GPT2LMHeadModel, add_byte_pairs, save
 
 import dragoman
 from dragoman.runs.model import save_model
@@ -70,6 +71,14 @@ def model_folder(reverser, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reverser") / "model"
     save_model(folder, reverser.model.config, weights_of(reverser.model), reverser.tokenizers, reverser.about)
     return folder
+
+
+@pytest.fixture(scope="session")
+def gpt2_writer(tmp_path_factory):
+    """From a Hugging Face folder: nothing stands before its texts."""
+    sizes = {"vocab_size": 300, "n_positions": 40, "n_embd": 16, "n_head": 2, "n_layer": 1}
+    model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=299, eos_token_id=299))
+    return dragoman.load(add_byte_pairs(save(model, tmp_path_factory.mktemp("theirs") / "gpt2")))
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def test_typed_text_is_translated(visit, live, reverser):
 
 def test_a_forced_token_changes_what_follows_and_can_be_undone(visit, live, reverser):
     before = reverser.translate(["1 2 3 4 5"])[0].text
-    with visit(f"{live}#steps?step=1") as page:
+    with visit(f"{live}#steps?step=2") as page:
         forces = page.locator("#top button")
         forces.nth(1).click()
         page.wait_for_selector(".piece.forced")

@@ -1,7 +1,9 @@
 """The saved page, in a real browser, from a disk: every screen, its numbers, its keys; and hostile text in it."""
 
+import json
 import re
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import pairwise
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -123,17 +125,59 @@ def test_the_best_head_is_named_and_shown(visit, reversed_page):
         assert page.inner_text("#head-heading") == f"Block {number}, head {best.head + 1}"
 
 
-def test_step_k_shows_the_prefix_of_k_tokens(visit, reversed_page):
+def test_step_k_writes_token_k_after_the_others(visit, reversed_page):
     look = reversed_page.look
+    count = len(look.steps)
     with visit(reversed_page.address) as page:
         go(page, "steps")
-        for k, step in enumerate(look.steps):
+        for k, step in enumerate(look.steps, start=1):
             go(page, "steps", f"?step={k}")
-            expect(page.locator("#step")).to_have_value(str(k))
-            assert [one.inner_text() for one in page.query_selector_all("#prefix .piece")] == look.written.pieces[:k]
+            expect(page.locator("label[for=step]")).to_contain_text(f"Step {k} of {count}: {k - 1} token")
+            assert page.get_attribute("#step", "aria-valuetext").startswith(f"step {k}: after")
+            assert page.text_content("#top caption") == f"The likeliest tokens at step {k}"
+            assert pieces_in(page, "#prefix") == look.written.pieces[: k - 1]
+            assert pieces_in(page, "#now") == [step.token]
             assert page.inner_text("#step-log-prob") == to_fixed(step.log_prob, 3)
             first = page.inner_text("#top tbody tr:first-child")
             assert to_fixed(100 * step.top[0].probability, 2) in first
+
+
+def pieces_in(page, selector):
+    return [one.inner_text() for one in page.query_selector_all(f"{selector} .piece")]
+
+
+def test_steps_and_the_tree_count_alike(visit, reversed_page):
+    """The same number for the same token, wherever it is read; what stands before all steps has none."""
+    with visit(reversed_page.address) as page:
+        go(page, "beam")
+        [start, *best] = page.locator("[role=tree]").first.locator(".node.best").all()
+        assert "before step 1" in start.get_attribute("aria-label")
+        in_tree = [re.match(r"“(.*)”, step (\d+),", node.get_attribute("aria-label")).groups() for node in best]
+        go(page, "beam", "?as=table")
+        [_, *rows] = page.locator("table.plain").first.locator("tr.chosen").all()
+        in_table = [tuple(row.locator("th, td").all_inner_texts()[1::-1]) for row in rows]
+        in_steps = []
+        for k in range(1, len(reversed_page.look.steps) + 1):
+            go(page, "steps", f"?step={k}")
+            expect(page.locator("label[for=step]")).to_contain_text(f"Step {k} ")
+            in_steps += [(page.inner_text("#now"), str(k))]
+        assert page.locator("button[aria-label='one step on']").is_disabled()
+        page.get_by_role("button", name="one step back").click()
+        assert page.url.endswith(f"step={k - 1}")
+    assert in_tree == in_table == in_steps
+
+
+def test_a_text_that_nothing_stands_before_is_shown_from_its_first_token(visit, gpt2_writer, tmp_path):
+    seen = dragoman.look(gpt2_writer, "the cat sat")
+    path = tmp_path / "writer.html"
+    path.write_text(saved_page(page_data(tmp_path, gpt2_writer, seen)), encoding="utf-8")
+    text = gpt2_writer.tokenizer.pieces(gpt2_writer.read("the cat sat"))
+    with visit(f"{path.as_uri()}#steps") as page:
+        assert page.inner_text("label[for=step]").startswith(f"Step 1 of {len(seen.steps)}: 1 token before it")
+        assert (pieces_in(page, "#prefix"), pieces_in(page, "#now")) == (text[:1], text[1:2])
+        assert pieces_in(page, ".line")[: len(text)] == text
+        assert f"the first {len(text)} tokens are the given text" in page.inner_text("#given")
+        assert page.locator(".piece.given").count() == len(text)
 
 
 def test_the_leaves_of_the_beam_are_the_n_best(visit, reversed_page):
@@ -162,6 +206,40 @@ def test_pointing_at_a_word_lights_its_sources(visit, reversed_page):
 def test_the_verdict_on_the_reference_is_shown(visit, reversed_page):
     with visit(reversed_page.address) as page:
         assert reversed_page.look.reference.sentence in page.inner_text("main")
+
+
+def test_a_score_that_a_validation_lacks_is_a_gap(visit, tmp_path):
+    """Nothing is drawn across it, nor down to zero; the loss of each validation is there, so its curve has no gap."""
+    report = {"kind": "report", "tokens_per_second": 9.0, "gradient_norm": 1.0, "counted": "tokens", "rate": 1e-4}
+    validation = {"kind": "validation", "best": True, "samples": []}
+    log = [{**report, "step": n, "seconds": n, "nats_per_token": 5 - n / 10} for n in range(1, 26)]
+    log += [{**validation, "step": 5 * n, "nats_per_token": 6 - n / 2, "bleu": 10.0 + n} for n in range(1, 6)]
+    del log[-3]["bleu"]
+    (tmp_path / "run.toml").write_text("[training]\nsteps = 30\n")
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    path = tmp_path / "run.html"
+    path.write_text(saved_page(page_data(tmp_path, None, None)), encoding="utf-8")
+    with visit(f"{path.as_uri()}#training") as page:
+        loss, bleu = (page.locator("figure.chart").filter(has_text=name) for name in ("Loss", "bleu"))
+        assert widest_hole(loss, 1) < 0.1  # dashes are narrower
+        assert widest_hole(bleu, 0) > 0.3  # from the second of five to the fourth
+        bleu.get_by_role("button").click()
+        assert bleu.locator("td").all_inner_texts() == ["11", "12", "–", "14", "15"]
+
+
+def widest_hole(chart, series):
+    """Between columns of a canvas that a curve's colour is in, as a share of all from its first to its last."""
+    colour = chart.locator(".legend line").nth(series).get_attribute("stroke")
+    columns = chart.locator("canvas").evaluate(
+        r"""(canvas, colour) => {
+          const wanted = colour.match(/\w\w/g).map(part => parseInt(part, 16));
+          const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          const is = place => wanted.every((part, i) => Math.abs(data[4 * place + i] - part) < 20);
+          return [...Array(width).keys()].filter(x => [...Array(height).keys()].some(y => is(y * width + x)));
+        }""", colour,
+    )  # fmt: skip
+    assert len(columns) > 50
+    return max(right - left for left, right in pairwise(columns)) / (columns[-1] - columns[0])
 
 
 # ── by keyboard alone ─────────────────────────────────────────────────────────────────────

@@ -126,6 +126,24 @@ def test_a_run_is_drawn_from_its_log(tmp_path):
         assert figure.axes[-1].get_xlabel() == "step"
 
 
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_a_score_that_a_validation_lacks_is_neither_nought_nor_drawn(tmp_path, missing):
+    checked = [
+        {"kind": "validation", "step": n, "nats_per_token": 1.0, "best": True, "samples": [], "bleu": n / 10, "chrf": n}
+        for n in (10, 20, 30)
+    ]
+    del checked[missing]["bleu"]
+    (tmp_path / "run.toml").write_text("[training]\nsteps = 30\n")
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in checked))
+    found = history(tmp_path)
+    wanted = [None if place == missing else 1.0 + place for place in range(3)]
+    assert found.validations.scores == {"bleu": wanted, "chrf": [10, 20, 30]}
+    assert json.loads(found.model_dump_json())["validations"]["scores"]["bleu"] == wanted
+    lines = {line.get_label(): line.get_ydata() for line in draw_training(found).axes[1].lines}
+    assert np.isnan(np.asarray(lines["BLEU"], dtype=float)).tolist() == [value is None for value in wanted]
+    assert list(lines["chrF"]) == [10, 20, 30]
+
+
 def test_what_was_looked_at_is_drawn_large_and_small():
     tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("a b c d", "e f g h")])
     size = len(tokenizers.source)

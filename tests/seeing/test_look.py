@@ -4,11 +4,13 @@ import math
 
 import pytest
 import torch
+from reference import GPT2Config, GPT2LMHeadModel, add_byte_pairs, save
 
 import dragoman
 from dragoman import models
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.settings import SampleConfig
 from dragoman.decoding.translate import Translator
 from dragoman.errors import DataError, UsageError
 from dragoman.models.bert import BertConfig
@@ -19,6 +21,7 @@ from dragoman.models.t5 import T5Config
 from dragoman.models.transformer import TransformerConfig
 from dragoman.modules.recurrent import Recurrent, RecurrentStack, watching_gates
 from dragoman.seeing.look import look
+from dragoman.seeing.writing import MORE
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, learn_tokenizers
 
@@ -198,7 +201,8 @@ def test_a_writer_is_looked_at_with_how_it_goes_on(letters):
     assert seen.kind == "write"
     assert len(seen.written.pieces) == len(seen.given.pieces) == len(seen.steps) == 7 + 16
     assert "".join(seen.written.pieces[:7]) == "the cat"
-    assert (seen.prompt, seen.forced) == (7, 0)
+    assert (seen.opening, seen.prompt, seen.forced) == (0, 7, 0)  # </s> stands before it, as where it generates
+    assert seen.given.pieces[:8] == letters.pieces(writer.read("the cat"))
     assert [len(step.looked) for step in seen.steps] == list(range(1, 24))
     assert {layer.kind for layer in seen.attention} == {"decoder"}
     after = [step.token for step in seen.steps[7:]]
@@ -207,8 +211,28 @@ def test_a_writer_is_looked_at_with_how_it_goes_on(letters):
     forced = look(writer, "the cat", force=[step.id for step in seen.steps[:3]])
     assert "".join(forced.written.pieces[:10]) == "the catthe"
     assert (forced.prompt, forced.forced) == (7, 3)
-    with pytest.raises(DataError, match="looks back on 24"):
+    with pytest.raises(DataError, match="31 tokens and this model looks back on 24"):
         look(writer, "the cat sat on the mat the cat")
+
+
+@pytest.mark.parametrize("text", ["one two\n\nthree", "o", "<|endoftext|>one"])
+def test_a_gpt2_of_hugging_face_is_looked_at_as_it_generates(tmp_path, text):
+    """It reads the same ids, with nothing put before them: what the reference itself makes of them is shown."""
+    sizes = {"vocab_size": 300, "n_positions": 40, "n_embd": 32, "n_head": 2, "n_layer": 2}
+    reference = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=299, eos_token_id=299))
+    writer = dragoman.load(add_byte_pairs(save(reference, tmp_path / "gpt2")))
+    ids = writer.read(text)
+    seen = look(writer, text)
+    assert seen.given.pieces[: len(ids)] == writer.tokenizer.pieces(ids)
+    assert (seen.opening, seen.prompt) == (1, len(ids) - 1)
+    assert seen.translation.text == writer.generate(text, tokens=MORE, sampling=SampleConfig(top_k=1))
+    whole = [*ids[:1], *(step.id for step in seen.steps)]
+    assert whole[: len(ids)] == ids
+    with torch.inference_mode():
+        wanted = reference(torch.tensor([whole[:-1]])).logits[0].log_softmax(dim=-1)
+    found = [step.log_prob for step in seen.steps]
+    assert found == pytest.approx([float(wanted[t, token]) for t, token in enumerate(whole[1:])], abs=1e-4)
+    assert seen.attention[0].weights.shape[1] == len(whole) - 1 == len(seen.given.words) == len(seen.written.pieces)
 
 
 def test_a_recurrent_writer_has_gates_and_no_attention(letters):

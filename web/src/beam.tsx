@@ -58,7 +58,7 @@ function Table({ nodes, width }: { nodes: BeamNode[]; width: number }) {
         <tbody>
           {nodes.map((node) => (
             <tr class={node.best ? "chosen" : ""}>
-              <td>{node.step}</td>
+              <td>{node.step > 0 ? node.step : "–"}</td>
               <th scope="row"><Token text={node.token} /></th>
               <td>{fixed(node.log_prob)}</td>
               <td>{fixed(node.score)}</td>

@@ -10,7 +10,7 @@ import { useWidth } from "./width";
 export interface ChartProps {
   title: string;
   x: { name: string; values: number[] };
-  series: { name: string; values: (number | null | undefined)[] }[];
+  series: { name: string; values: (number | null | undefined)[] }[]; // null: a gap; undefined: nothing at this place, the line goes on
 }
 
 const HEIGHT = 240;
@@ -77,7 +77,7 @@ function options(
       { ...axis, size: 58, values: (_, ticks) => ticks.map(short) },
     ],
     series: [{}, ...series.map(({ name }, i) => ({
-      label: name, stroke: lineColour(i), dash: DASHES[i % DASHES.length]!, width: 2, spanGaps: true, points: { size: 5, fill: lineColour(i) },
+      label: name, stroke: lineColour(i), dash: DASHES[i % DASHES.length]!, width: 2, points: { size: 5, fill: lineColour(i) },
     }))],
     hooks: { setCursor: [(plot) => (at.value = plot.cursor.idx ?? null)] },
   };

@@ -35,6 +35,7 @@ export interface Look {
   source: Tokens | null; // what the encoder reads; null where there is none (write)
   given: Tokens | null; // what the decoder reads: <start> and what it wrote; null where there is none (fill)
   written: Tokens | null; // what it wrote at each step, <end> last; as long as `given`
+  opening: number; // write: 1 where nothing stands before the text, so that its first token is never written; else 0
   prompt: number; // write: how many of `written` are the text that was given
   forced: number; // how many of `written` were forced by a person, after the prompt (0: none)
   translation: Written | null;
@@ -227,7 +228,7 @@ export interface Training {
   finished: boolean;
   steps: number; // planned
   reports: { step: number[]; minutes: number[]; loss: number[]; rate: number[]; speed: number[]; gradient: number[] };
-  validations: { step: number[]; loss: number[]; scores: Record<string, number[]> };
+  validations: { step: number[]; loss: number[]; scores: Record<string, (number | null)[]> }; // null where a validation lacks it
   flips: Flip[]; // the dev sentences at each validation, oldest first
 }
 

@@ -10,18 +10,19 @@ import { Token, Tokens } from "./token";
 
 export function Steps({ data }: { data: PageData }) {
   const look = data.look!;
-  const most = look.steps.length - 1;
-  const at = whole("step", 0, 0, most);
+  const count = look.steps.length;
+  const at = whole("step", 1, 1, count) - 1; // people count from 1
   const step = look.steps[at]!;
-  const pieces = look.written?.pieces ?? look.steps.map(({ token }) => token);
-  const moved = (next: number) => choose({ step: next });
+  const pieces = piecesOf(look);
+  const place = look.opening + at;
   return (
     <Screen title="Steps" question="How sure was it of each token, and what else could it have written?">
       <Scrubber
-        id="step" label={`Step ${at} of ${most}: ${at === 1 ? "1 token" : `${at} tokens`} ${look.prompt > 0 ? "" : "written "}before it`} value={at} most={most} moved={moved}
-        said={`step ${at}: after “${pieces.slice(0, at).join(" ")}” it writes “${pieces[at]}”`}
+        id="step" label={`Step ${at + 1} of ${count}: ${place === 1 ? "1 token" : `${place} tokens`} ${givenIn(look) > 0 ? "" : "written "}before it`}
+        value={at} most={count - 1} moved={(next) => choose({ step: next + 1 })}
+        said={`step ${at + 1}: after “${pieces.slice(0, place).join(" ")}” it writes “${pieces[place]}”`}
       />
-      <Line look={look} pieces={pieces} at={at} live={data.live} />
+      <Line look={look} pieces={pieces} place={place} live={data.live} />
       <div class="columns">
         <Top look={look} at={at} live={data.live} />
         <div>
@@ -33,26 +34,35 @@ export function Steps({ data }: { data: PageData }) {
   );
 }
 
-/** Where a token comes from. What was given stands first, what was forced after it. */
-function originOf({ prompt, forced }: Look, at: number): "given" | "forced" | "written" {
-  if (at < prompt) return "given";
-  return at < prompt + forced ? "forced" : "written";
+/** The whole line: what is written at each step, after a token that stands there before any. */
+function piecesOf({ given, written, steps, opening }: Look): string[] {
+  return [...(given?.pieces.slice(0, opening) ?? []), ...(written?.pieces ?? steps.map(({ token }) => token))];
 }
 
-function Line({ look, pieces, at, live }: { look: Look; pieces: string[]; at: number; live: boolean }) {
+/** How many tokens of the line are the given text. */
+const givenIn = ({ opening, prompt }: Look) => opening + prompt;
+
+/** Where a token of the line comes from. What was given stands first, what was forced after it. */
+function originOf(look: Look, place: number): "given" | "forced" | "written" {
+  if (place < givenIn(look)) return "given";
+  return place < givenIn(look) + look.forced ? "forced" : "written";
+}
+
+function Line({ look, pieces, place, live }: { look: Look; pieces: string[]; place: number; live: boolean }) {
+  const given = givenIn(look);
   const mark = (from: number, to: number) => pieces.slice(from, to).map((piece, i) => (
     <span class={`piece ${originOf(look, from + i)}`}><Token text={piece} /></span>
   ));
   return (
     <>
       <p class="text line" dir="auto">
-        <span id="prefix">{mark(0, at)}</span>
-        <strong id="now" class="now">{mark(at, at + 1)}</strong>
-        <span id="later" class="later">{mark(at + 1, pieces.length)}</span>
+        <span id="prefix">{mark(0, place)}</span>
+        <strong id="now" class="now">{mark(place, place + 1)}</strong>
+        <span id="later" class="later">{mark(place + 1, pieces.length)}</span>
       </p>
-      {look.prompt > 0 && (
+      {given > 0 && (
         <p class="note" id="given">
-          Underlined: {look.prompt === 1 ? "the first token is" : `the first ${look.prompt} tokens are`} the given text.
+          Underlined: {given === 1 ? "the first token is" : `the first ${given} tokens are`} the given text.
         </p>
       )}
       {look.forced > 0 && (
@@ -65,14 +75,15 @@ function Line({ look, pieces, at, live }: { look: Look; pieces: string[]; at: nu
   );
 }
 
-function forcedOnes({ prompt, forced }: Look): string {
-  const which = prompt > 0 ? "next" : "first";
+function forcedOnes(look: Look): string {
+  const which = givenIn(look) > 0 ? "next" : "first";
+  const { forced } = look;
   return forced === 1 ? `the ${which} token, which was` : `the ${which} ${forced} tokens, which were`;
 }
 
 function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
   const step = look.steps[at]!;
-  const origin = originOf(look, at);
+  const origin = originOf(look, look.opening + at);
   const before = look.steps.slice(look.prompt, at).map(({ id }) => id); // a forced beginning comes after the given text
   const canForce = live && origin !== "given";
   return (
@@ -83,7 +94,7 @@ function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
         <b id="step-log-prob">{fixed(step.log_prob)}</b>{origin === "forced" && ", because it was forced"}.
       </p>
       <table class="bars" id="top">
-        <caption class="unseen">The likeliest tokens at step {at}</caption>
+        <caption class="unseen">The likeliest tokens at step {at + 1}</caption>
         <thead class="unseen"><tr><th scope="col">token</th><th scope="col">bar</th><th scope="col">probability</th><th scope="col">what became of it</th></tr></thead>
         <tbody>
           {step.top.map((one) => (

@@ -43,16 +43,16 @@ function Lowest({ training: { validations } }: { training: TrainingData }) {
 }
 
 function Loss({ training: { counted, reports, validations } }: { training: TrainingData }) {
-  // The two curves have steps of their own; uPlot wants one axis with gaps.
+  // The two curves have steps of their own; uPlot wants one axis, and draws through what is undefined on it.
   const [steps, trained, validated] = useMemo(
-    () => uPlot.join([[reports.step, reports.loss], [validations.step, validations.loss]]) as unknown as number[][],
+    () => uPlot.join([[reports.step, reports.loss], [validations.step, validations.loss]]) as unknown as (number | null | undefined)[][],
     [reports, validations],
   );
   const series = useMemo(() => [
     { name: "training", values: trained ?? [] },
     ...(validations.step.length ? [{ name: "validation", values: validated ?? [] }] : []),
   ], [trained, validated]);
-  const x = useMemo(() => ({ name: "step", values: steps ?? [] }), [steps]);
+  const x = useMemo(() => ({ name: "step", values: (steps ?? []) as number[] }), [steps]);
   return <Chart title={`Loss: mean over ${counted}`} x={x} series={series} />;
 }
 
@@ -60,7 +60,7 @@ interface CurveProps {
   title: string;
   name: string;
   steps: number[];
-  values: number[];
+  values: (number | null)[];
 }
 
 function Curve({ title, name, steps, values }: CurveProps) {

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 import dragoman
+from dragoman import native
 from dragoman.errors import DataError
 from dragoman.jobs.machine import processor
 from dragoman.jobs.prepare import DataConfig
@@ -59,9 +60,13 @@ def machine_of(run: Run) -> dict[str, Any]:
     return {
         "torch": torch.__version__,
         "cpu": processor(),
+        "native": native.level(),
         "threads": torch.get_num_threads(),
         "workers": run.workers.size,
     }
+
+
+BEFORE = {"native": "none"}  # what runs had that were begun before it was written down
 
 
 def other_machine(recorded: dict[str, Any], run: Run) -> str:
@@ -70,9 +75,9 @@ def other_machine(recorded: dict[str, Any], run: Run) -> str:
     if run.training.reproducible:
         del now["workers"]
     changed = [
-        f"{name} was {recorded[name]} and is {value}"
+        f"{name} was {recorded.get(name, BEFORE.get(name))} and is {value}"
         for name, value in now.items()
-        if recorded.get(name, value) != value
+        if recorded.get(name, BEFORE.get(name, value)) != value
     ]
     return f"{'; '.join(changed)}: the run goes on, but no longer bit for bit as it was begun" if changed else ""
 

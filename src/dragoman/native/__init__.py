@@ -108,6 +108,12 @@ def library() -> ctypes.CDLL | None:
     return next(build for build in builds if build is not None)
 
 
+def level() -> str:
+    """Which build is used: the last digits hang on it."""
+    found = library()
+    return Path(found._name).name.partition(".")[0] if found else "none"
+
+
 def open_build(level: str) -> ctypes.CDLL | None:
     folder = Path(__file__).parent
     path = next((folder / f"{level}{end}" for end in EXTENSION_SUFFIXES if (folder / f"{level}{end}").exists()), None)

@@ -3,6 +3,7 @@
 Each function gives a figure; `plots.save_as` writes it as .png or .svg.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -237,7 +238,8 @@ def fill_loss(axes: Axes, found: Training) -> None:
 def fill_scores(axes: Axes, found: Training) -> None:
     for number, (name, values) in enumerate(found.validations.scores.items()):
         label = SCORES.get(name, name.replace("_", " "))
-        axes.plot(found.validations.step, values, color=colour(2 + number), marker="o", markersize=4, label=label)
+        drawn = [math.nan if value is None else value for value in values]
+        axes.plot(found.validations.step, drawn, color=colour(2 + number), marker="o", markersize=4, label=label)
     axes.set_ylabel("score")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

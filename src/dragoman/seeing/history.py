@@ -4,6 +4,7 @@ Where a checkpoint of that step is still there, so is what the model looked at t
 """
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Reports(Settings):
 class Validations(Settings):
     step: list[int]
     loss: list[float]
-    scores: dict[str, list[float]]
+    scores: dict[str, list[float | None]]  # None where a validation lacks it
 
 
 class FlipAttention(Settings):
@@ -94,11 +95,11 @@ def history(run: Path, opener: Opener | None = None) -> Training | None:
 
 
 def show_validations(lines: list[dict[str, Any]]) -> Validations:
-    names = [name for name in lines[0] if name not in NO_SCORES] if lines else []
+    names = [name for name in dict.fromkeys(chain.from_iterable(lines)) if name not in NO_SCORES]
     return Validations(
         step=[line["step"] for line in lines],
         loss=[line["nats_per_token"] for line in lines],
-        scores={name: [line.get(name, 0.0) for line in lines] for name in names},
+        scores={name: [line.get(name) for line in lines] for name in names},
     )
 
 

@@ -141,6 +141,7 @@ class Look(Settings):
     source: Tokens | None = None  # what the encoder reads
     given: Tokens | None = None  # what the decoder reads
     written: Tokens | None = None  # what it writes, as long as `given`
+    opening: int = 0  # of a writer: 1 where nothing stands before the text, so that its first token is never written
     prompt: int = 0  # of a writer: how many of `written` are the text itself
     forced: int = 0  # how many of `written`, after the prompt, a person forced
     translation: Written | None = None

@@ -11,31 +11,35 @@ from dragoman.seeing.attention import mean_over_heads, show_map
 from dragoman.seeing.looked import Look, Side, Tokens, Written
 from dragoman.seeing.steps import show_steps
 from dragoman.seeing.tokens import show_tokens
+from dragoman.text.stream import encode_text
 
 MORE = 16  # tokens that are written after the text
 
 
 def look_at_writing(writer: TextWriter, text: str, force: list[int]) -> Look:
-    """The tokens of `text`, those that are forced, and the likeliest ones after them."""
-    first, *prompt = begin(writer, text)
-    given = [*prompt, *force]
-    longest = getattr(writer.model.config, "longest", None) or len(given) + 1 + MORE
-    refuse_unfit(writer, given, force, longest)
+    """The tokens of `text` as the writer reads them, those that are forced, and the likeliest ones after them."""
+    first, *prompt = writer.read(text)
+    own = encode_text(text, writer.tokenizer)  # without what the writer puts before it
+    opening = len(own) - len(prompt)
+    ids = [first, *prompt, *force]
+    longest = writer.longest or len(ids) + MORE
+    refuse_unfit(writer, ids, force, longest)
     began = time.perf_counter()
-    more = [*force, *go_on(writer, [first, *given], min(MORE, longest - len(given)))]
+    more = [*force, *go_on(writer, ids, min(MORE, longest - len(ids) + 1))]  # the last one is not read again
     seconds = time.perf_counter() - began
     whole = [*prompt, *more]
     watched = watch_text(writer.model, writer.tokenizer, [first, *whole[:-1]])
     sides: dict[Side, Tokens] = {
-        "given": show_tokens(writer.tokenizer, whole[:-1], before=first),
+        "given": show_tokens(writer.tokenizer, [*own, *more][:-1], before=None if opening else first),
         "written": show_tokens(writer.tokenizer, whole),
     }
     log_prob = float(sum(watched.log_probs[len(prompt) + i, token] for i, token in enumerate(more)))
-    continuation = writer.tokenizer.decode(whole)[len(writer.tokenizer.decode(prompt)) :]
+    continuation = writer.tokenizer.decode([*own, *more])[len(writer.tokenizer.decode(own)) :]
     return Look(
         kind="write",
         text=text,
         **sides,
+        opening=opening,
         prompt=len(prompt),
         forced=len(force),
         translation=Written(
@@ -47,19 +51,11 @@ def look_at_writing(writer: TextWriter, text: str, force: list[int]) -> Look:
     )  # fmt: skip
 
 
-def begin(writer: TextWriter, text: str) -> list[int]:
-    """As the writer reads a prompt; a model whose text begins with nothing gets its end token first."""
-    ids = writer.read(text)
-    end = writer.tokenizer.special.end
-    return ids if ids[0] == end else [end, *ids]
-
-
-def refuse_unfit(writer: TextWriter, given: list[int], force: list[int], longest: int) -> None:
-    if len(given) >= longest:
+def refuse_unfit(writer: TextWriter, ids: list[int], force: list[int], longest: int) -> None:
+    if len(ids) > longest:
         raise DataError(
             "E-LONG-01",
-            f"the text has {len(given):,} tokens and this model looks back on {longest:,} at most; "
-            "look at a shorter one",
+            f"the text has {len(ids):,} tokens and this model looks back on {longest:,} at most; look at a shorter one",
         )
     wrong = [token for token in force if not 0 <= token < len(writer.tokenizer)]
     if wrong:
