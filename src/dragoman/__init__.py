@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Threads that wait for each other in a busy loop stand in each other's way as soon as another program wants a core: on
-# two busy cores training was eight times slower so. Read by torch's libgomp when it is first imported.
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+# How long a thread looks for work before it sleeps. Without end, as is usual, it stands in the way as soon as another
+# program wants its core: on two busy cores training was eight times slower. Too short, and every small operation wakes
+# it again, which on a virtual machine takes longer than the operation: the demo's step took 60 to 80 ms with 10,000
+# looks and up to 190 with 1,000. Read by torch's libgomp when it is first imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
     from dragoman.decoding.classify import Classified as Classified

@@ -182,7 +182,7 @@ def test_gold_links_judge_every_head_and_the_reversal_is_found(reverser):
     errors = {(i, h): aer for i, layer in enumerate(seen.attention) for h, aer in enumerate(layer.aer or [])}
     best = seen.gold.best
     assert best.aer == errors[best.layer, best.head] == min(errors.values())
-    assert best.aer < 0.3  # it learned to reverse, so some head looks there
+    assert best.aer < 0.5  # it learned to reverse, so some head looks there; by chance it would be 0.8
 
 
 # ── writers and readers ───────────────────────────────────────────────────────────────────
