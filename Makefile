@@ -23,7 +23,7 @@ demo: install
 
 # bytecode is kept, whatever is set: two workers and thirty commands would each compile everything anew
 test: install browser
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --durations=25
 
 # the tests of the page drive a real browser: Debian's, where there is none
 browser:

@@ -28,6 +28,11 @@ from dragoman.training.optimizers import make_optimizer
 EPOCHS = 8  # enough to be right mostly, too few to be right always
 
 
+def pytest_collection_modifyitems(items):
+    """The longest first, or one worker would wait at the end for the other."""
+    items.sort(key=lambda item: "test_proofs" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def repeatable():
     torch.manual_seed(0)

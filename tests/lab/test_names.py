@@ -36,7 +36,7 @@ def test_a_folder_holds_nothing_that_a_path_should_not():
 MISTAKES = {
     "transfomer": "there is no family 'transfomer'; did you mean transformer?",
     "transformer+tniy": "the family transformer has no part 'tniy'; did you mean tiny?",
-    "transformer+dance": "the family transformer has no part 'dance'; known: base, small, tiny",
+    "transformer+dance": "the family transformer has no part 'dance'; known: base, base-deep, small, small-deep, tiny",
     "transformer+tiny+small": "sets preset to both tiny and small; choose one",
     "transformer:width": "'width' is no setting; write transformer:key=value",
     "transformer:widht=3": "there is no setting model.widht; did you mean model.width?",
