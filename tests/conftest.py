@@ -30,7 +30,7 @@ EPOCHS = 8  # enough to be right mostly, too few to be right always
 
 def pytest_collection_modifyitems(items):
     """The longest first, or one worker would wait at the end for the other."""
-    items.sort(key=lambda item: "test_proofs" not in item.nodeid)
+    items.sort(key=lambda item: not any(name in item.nodeid for name in ("test_proofs", "test_readme")))
 
 
 @pytest.fixture(autouse=True)

@@ -144,7 +144,7 @@ class Muon(Optimizer):
 
 # For each round a polynomial a x + b x³ + c x⁵: the one that comes closest to 1 on the interval that the round before
 # left singular values in, from [0.03, 1] to [0.96, 1.04] in three (each by linear programming; Amsel et al. 2025).
-# From 0.01 on they would end between 0.73 and 1.27, on steeper waves: then a last digit, summed in another order, grows.
+# From 0.01 on they would end between 0.73 and 1.27, on steeper waves, and magnify last digits of sums in another order.
 ROUNDS = ((7.3625, -20.7434, 15.1606), (2.9175, -2.1824, 0.4755), (2.0463, -1.4295, 0.3934))
 
 
