@@ -174,15 +174,20 @@ def test_gold_links_lead_to_the_reference_where_there_is_one(reverser):
 
 
 def test_gold_links_judge_every_head_and_the_reversal_is_found(reverser):
-    right = next(s for s, t in reverser.held_out if len(s.split()) > 5 and reverser.translate([s])[0].text == t)
-    count = len(right.split())
-    seen = look(reverser, right, gold=" ".join(f"{i}-{count - 1 - i}" for i in range(count)))
-    for layer in seen.attention:
-        assert (layer.aer is not None) == (layer.kind == "cross")
-    errors = {(i, h): aer for i, layer in enumerate(seen.attention) for h, aer in enumerate(layer.aer or [])}
-    best = seen.gold.best
-    assert best.aer == errors[best.layer, best.head] == min(errors.values())
-    assert best.aer < 0.5  # it learned to reverse, so some head looks there; by chance it would be 0.8
+    long = [(source, target) for source, target in reverser.held_out if len(source.split()) > 5]
+    told = reverser.translate([source for source, _ in long])
+    right = [source for (source, target), one in zip(long, told, strict=True) if one.text == target]
+    found = []
+    for source in right[:8]:
+        count = len(source.split())
+        seen = look(reverser, source, gold=" ".join(f"{i}-{count - 1 - i}" for i in range(count)))
+        for layer in seen.attention:
+            assert (layer.aer is not None) == (layer.kind == "cross")
+        errors = {(i, h): aer for i, layer in enumerate(seen.attention) for h, aer in enumerate(layer.aer or [])}
+        best = seen.gold.best
+        assert best.aer == errors[best.layer, best.head] == min(errors.values())
+        found.append(best.aer)
+    assert sum(found) / len(found) < 0.25  # it learned to reverse, so in most sentences some head looks there
 
 
 # ── writers and readers ───────────────────────────────────────────────────────────────────
