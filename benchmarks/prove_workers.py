@@ -102,19 +102,17 @@ def reports(run: Path) -> list[dict[str, Any]]:
 
 
 def hashes(folder: Path, sizes: list[int]) -> dict[str, Any]:
-    found = []
-    for workers in sizes:
-        run = folder / f"reproducible-{workers}"
-        go(command(folder, run, workers, "--reproducible"))
-        found.append(trials.outcome(run))
-    changing = folder / "reproducible-changing"
-    for place, workers in enumerate([*sizes, *sizes[-2::-1]]):  # 1, 2, 4, 2, 1
-        steps = trials.STEPS * (place + 1) // (2 * len(sizes) - 1)
-        go(command(folder, changing, workers, "--reproducible", "--set=training.schedule=constant", steps=steps))
-    still = folder / "reproducible-still"
-    go(command(folder, still, sizes[0], "--reproducible", "--set=training.schedule=constant"))
-    same = weights(changing) == weights(still)
-    return {"workers": sizes, "different hashes": len({str(one) for one in found}), "changing on the way": same}
+    """A worker that is alone is started without torchrun: it must be the same run."""
+    still, changing = [folder / f"reproducible-{workers}" for workers in sizes], folder / "reproducible-changing"
+    runs = [(run, workers, trials.STEPS) for run, workers in zip(still, sizes, strict=True)]
+    places = [*sizes, *sizes[-2::-1]]  # 1, 2, 4, 2, 1
+    runs += [(changing, workers, trials.STEPS * k // len(places)) for k, workers in enumerate(places, start=1)]
+    for run, workers, steps in runs:
+        alone = None if workers == 1 else workers
+        go(command(folder, run, alone, "--reproducible", "--set=training.schedule=constant", steps=steps))
+    different = len({str(trials.outcome(run)) for run in still})
+    same = weights(changing) == weights(still[0])
+    return {"workers": sizes, "different hashes": different, "changing on the way": same}
 
 
 def shards(folder: Path) -> dict[str, Any]:

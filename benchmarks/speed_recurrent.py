@@ -14,8 +14,10 @@ from dragoman.jobs.machine import keep_memory
 from dragoman.models.rnn import Rnn, RnnConfig
 from dragoman.text.batches import Batch
 from dragoman.training.loop import train
+from dragoman.training.micro_batches import cut
 from dragoman.training.objectives import translation_loss
 from dragoman.training.optimizers import make_optimizer
+from dragoman.training.team import team_size
 
 VOCABULARY, WIDTH, EMBEDDING, DROPOUT = 8000, 512, 256, 0.2
 
@@ -63,8 +65,9 @@ def our_steps(data: list[Batch], optimizer: str, attention: str) -> Iterator[int
     sizes = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY, "width": WIDTH, "embedding": EMBEDDING}
     model = Rnn(RnnConfig.model_validate({**sizes, "attention": attention, "dropout": DROPOUT}))
     made = make_optimizer(optimizer, model, 1e-4)
+    parts = [cut(batch, team_size()) for batch in data]  # as a run does
     while True:
-        for step in train(model, [[batch] for batch in data], translation_loss, made, rate=lambda _: 1e-4):
+        for step in train(model, parts, translation_loss, made, rate=lambda _: 1e-4):
             yield step.tokens
 
 

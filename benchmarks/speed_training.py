@@ -98,8 +98,10 @@ def ours(size: dict[str, int], count: int, optimizer: str) -> Ask:
     made = data(size["vocabulary"], count)
     from dragoman.models.transformer import Transformer, TransformerConfig
     from dragoman.training.loop import train
+    from dragoman.training.micro_batches import cut
     from dragoman.training.objectives import TranslationLoss
     from dragoman.training.optimizers import make_optimizer
+    from dragoman.training.team import team_size
 
     vocabulary, rest = size["vocabulary"], {key: value for key, value in size.items() if key != "vocabulary"}
     model = Transformer(
@@ -111,7 +113,7 @@ def ours(size: dict[str, int], count: int, optimizer: str) -> Ask:
     steps = train(model, iter(waiting.pop, None), TranslationLoss(SMOOTHING), chosen, rate=lambda _: 1e-4)
 
     def step(batch: Any) -> None:
-        waiting.append([batch])
+        waiting.append(cut(batch, team_size()))  # as a run does
         next(steps)
 
     return timed(step, made)

@@ -69,8 +69,10 @@ def ours(size: dict[str, int], optimizer: str) -> Ask:
     windows = data(size)
     from dragoman.models.gpt import Gpt, GptConfig
     from dragoman.training.loop import train
+    from dragoman.training.micro_batches import cut
     from dragoman.training.objectives import WritingLoss
     from dragoman.training.optimizers import make_optimizer
+    from dragoman.training.team import team_size
 
     config = GptConfig(
         vocabulary=VOCABULARY, width=size["width"], heads=size["heads"], layers=size["layers"],
@@ -82,7 +84,7 @@ def ours(size: dict[str, int], optimizer: str) -> Ask:
     steps = train(model, iter(waiting.pop, None), WritingLoss(), chosen, rate=lambda _: 1e-3)
 
     def step(window: Any) -> None:
-        waiting.append([window])
+        waiting.append(cut(window, team_size()))  # as a run does
         next(steps)
 
     return timed(step, windows)

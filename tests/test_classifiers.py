@@ -5,7 +5,7 @@ import torch
 
 from dragoman import models
 from dragoman.models import FAMILIES
-from dragoman.models.bag import BagConfig
+from dragoman.models.bag import BagConfig, PairEmbedding
 from dragoman.models.bert_classifier import BertClassifierConfig
 from dragoman.models.rnn_classifier import RnnClassifierConfig
 from dragoman.modules.attention import watching
@@ -23,6 +23,7 @@ SMALL = {
     "bag-mean": BagConfig(**COMMON, **BARE, pooling="mean"),
     "bag-attention": BagConfig(**COMMON, **BARE, pooling="attention"),
     "bag-heads": BagConfig(**COMMON, **BARE, pooling="attention", heads=4),
+    "bag-pairs": BagConfig(**COMMON, **BARE, pooling="attention", pairs=64, pair_dropout=0.0),
     "bag-hidden": BagConfig(**COMMON, **BARE, hidden=8),
     "rnn-last": RnnClassifierConfig(**COMMON, **BARE, embedding=12, pooling="last"),
     "gru-mean": RnnClassifierConfig(**COMMON, **BARE, embedding=12, cell="gru", layers=2, pooling="mean"),
@@ -132,6 +133,21 @@ def test_a_bag_knows_no_order_of_words(name):
     torch.testing.assert_close(model(TOKENS[:1], REAL[:1]), model(TOKENS[:1].flip(1), REAL[:1].flip(1)))
 
 
+def test_with_pairs_a_bag_knows_neighbours_and_no_more():
+    """Runs that meet at the same tokens may change places: the same pairs stand in both texts."""
+    model = stirred(models.build(SMALL["bag-pairs"])).double()
+    one, same_pairs, others = torch.tensor([[1, 4, 5, 4, 6, 4, 2], [1, 4, 6, 4, 5, 4, 2], [1, 4, 4, 5, 4, 6, 2]])
+    all_real = torch.ones(1, 7, dtype=torch.bool)
+    torch.testing.assert_close(model(one[None], all_real), model(same_pairs[None], all_real))
+    assert (model(one[None], all_real) - model(others[None], all_real)).abs().max() > 1e-3
+
+
+def test_pairs_begin_by_saying_nothing():
+    plain, paired = (models.build(SMALL[name]).eval() for name in ("bag-attention", "bag-pairs"))
+    paired.load_state_dict(plain.state_dict(), strict=False)
+    torch.testing.assert_close(plain(TOKENS, REAL), paired(TOKENS, REAL))
+
+
 def test_the_second_text_is_another_segment():
     model = stirred(models.build(SMALL["bert-first"]))
     expected = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 1]])
@@ -168,3 +184,14 @@ def test_two_half_batches_give_the_gradient_of_one(exact):
     halves = gradient([(TOKENS[:1], REAL[:1], wanted[:1]), (TOKENS[1:], REAL[1:], wanted[1:])])
     for a, b in zip(whole, halves, strict=True):
         torch.testing.assert_close(a, b, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [4000, 5000, 12_000, 16_000, 32_000])
+def test_pairs_of_frequent_tokens_spread_over_the_vectors(rows):
+    """Frequent tokens have small ids. 10,000 pairs thrown at random would hit so many of the vectors."""
+    pairs = PairEmbedding(rows, 1)
+    with torch.no_grad():
+        pairs.table.weight.copy_(torch.arange(rows)[:, None])
+    first, second = torch.meshgrid(torch.arange(100), torch.arange(100), indexing="ij")
+    hit = len(pairs(torch.stack([first.flatten(), second.flatten()], dim=1))[:, 1].unique())
+    assert hit > 0.9 * rows * (1 - (1 - 1 / rows) ** 10_000)

@@ -1,6 +1,8 @@
 """dragoman explain: numbers that can be followed, in 80 columns."""
 
 import json
+import math
+import re
 import subprocess
 import sys
 
@@ -36,6 +38,8 @@ MODELS = {
     "gpt": GptConfig(vocabulary=V, **SIZES),
     "bert": BertConfig(vocabulary=V, **SIZES),
     "rnn": RnnConfig(**BOTH, width=8, embedding=8),
+    "rnn-additive": RnnConfig(**BOTH, width=32, embedding=16, attention="additive"),
+    "rnn-fed": RnnConfig(**BOTH, width=32, embedding=16, attention="low-rank", rank=4, input_feeding=True),
     "bag": BagConfig(vocabulary=V, width=8, classes=("a", "b")),
     "word2vec": Word2VecConfig(vocabulary=V, width=8),
 }
@@ -114,6 +118,28 @@ def test_a_models_own_numbers_fit_80_columns(name, here, capsys):
     assert f"block of this {name}, head 1 of 2" in text
     assert ("RMSNorm" in text) == (name == "t5")
     assert "with 8 more terms" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("rnn-additive", ["Additive attention of this rnn", "v·tanh(q + k)", "with 24 more terms", "lstm( [ y_i−1 ("]),
+        ("rnn-fed", ["Low-rank attention of this rnn", "= q·k", "; t_i−1 (", "s_i ("]),
+    ],
+)
+def test_recurrent_attention_fits_80_columns_too(name, lines, here, capsys):
+    text = told([TEXT, "--model", here / name], capsys)
+    assert fits(text)
+    assert all(line in text for line in lines)
+
+
+def test_an_additive_score_is_written_out_term_by_term(here, capsys):
+    lines = told(["a lovely cat", "--model", here / "rnn-additive"], capsys).split("\n")
+    start = next(i for i, line in enumerate(lines) if line.endswith("looks at a, term by term:"))
+    for line in lines[start + 1 : start + 9]:
+        v, q, k, product = map(float, re.findall(r"-?\d+\.\d+", line))
+        assert v * math.tanh(q + k) == pytest.approx(product, abs=2e-3)
+    assert lines[start + 9].startswith("  = v·tanh(q + k)")
 
 
 def test_json_is_the_same_object(here, capsys):

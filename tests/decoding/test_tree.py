@@ -8,8 +8,8 @@ from dragoman.decoding.tree import Tree
 from dragoman.text.batches import make_source
 
 
-def searched(translator, text, width, finish="wu"):
-    special = translator.tokenizers.special
+def searched(translator, text, width, finish="wu", also_end=()):
+    special = translator.tokenizers.special.changed({"also_end": also_end}, section="special")
     config = translator.search.changed({"beam": width, "nbest": width, "finish": finish}, section="search")
     [source] = translator.tokenizers.source.encode([text])
     tree = Tree(special, config.way())
@@ -19,12 +19,16 @@ def searched(translator, text, width, finish="wu"):
     return tree, tree.close(outputs, longest), outputs
 
 
-def test_the_leaves_with_a_rank_are_the_outputs(reverser):
+@pytest.mark.parametrize("letters", ["", "ae"])
+def test_the_leaves_with_a_rank_are_the_outputs(reverser, letters):
+    """Also where an output ends at some letters, too: then they are its last ones, and stand nowhere before."""
+    others = [ids[-1] for ids in reverser.tokenizers.target.encode(list(letters))]
     for source, _ in reverser.held_out[:12]:
         for finish in ("wu", "mean"):
-            tree, nodes, outputs = searched(reverser, source, 4, finish)
+            tree, nodes, outputs = searched(reverser, source, 4, finish, others)
+            assert all(token not in others for output in outputs for token in output.tokens[:-1])
             leaves = sorted((node for node in nodes if node.rank), key=lambda node: node.rank)
-            ended = [tree.path(n) if n.token == tree.end else (*tree.path(n), n.token) for n in leaves]
+            ended = [tree.path(n) if n.token == tree.ends[0] else (*tree.path(n), n.token) for n in leaves]
             assert ended == [tuple(output.tokens) for output in outputs]
             torch.testing.assert_close([leaf.log_prob for leaf in leaves], [output.log_prob for output in outputs])
             torch.testing.assert_close([leaf.score for leaf in leaves], [output.score for output in outputs])

@@ -33,6 +33,7 @@ with warnings.catch_warnings():
     transformers.logging.disable_progress_bar()
 
 __all__ = [
+    "TEXT",
     "BertConfig", "BertForMaskedLM", "BertForSequenceClassification", "BertModel", "GPT2Config", "GPT2LMHeadModel",
     "GPT2Model", "MarianConfig", "MarianMTModel", "T5Config", "T5ForConditionalGeneration", "transformers",
 ]  # fmt: skip

@@ -17,10 +17,12 @@ from reference import (
     transformers,
 )
 
+from dragoman.decoding.settings import SampleConfig
 from dragoman.decoding.translate import Part, Translator
 from dragoman.interop.importing import import_folder
 
 WORDS = range(5, 25)
+ENDS = [6, 17, 23]  # beside the model's own
 STEPS = 220
 INPUTS = 200
 
@@ -88,6 +90,17 @@ SETTINGS = {
     "beam-4-short": {"num_beams": 4, "max_length": 20, "length_penalty": -0.5},
     "beam-4-cut": {"num_beams": 4, "max_new_tokens": 4},
     "beam-4-no-repeats": {"num_beams": 4, "max_length": 20, "no_repeat_ngram_size": 2},
+    "greedy-several-ends": {"num_beams": 1, "max_length": 20, "eos_token_id": ENDS},
+    "greedy-several-ends-cut": {"num_beams": 1, "max_new_tokens": 4, "eos_token_id": ENDS},
+    "beam-4-several-ends": {"num_beams": 4, "max_length": 20, "eos_token_id": ENDS},
+    "beam-4-several-ends-early": {"num_beams": 4, "max_length": 20, "early_stopping": True, "eos_token_id": ENDS},
+    "beam-4-several-ends-cut": {"num_beams": 4, "max_new_tokens": 4, "length_penalty": 2.0, "eos_token_id": ENDS},
+    "beam-4-several-ends-no-repeats": {
+        "num_beams": 4,
+        "max_length": 20,
+        "no_repeat_ngram_size": 2,
+        "eos_token_id": ENDS,
+    },
     "beam-3-bad-words": {"num_beams": 3, "max_length": 20, "bad_words_ids": [[7], [8, 9], [10, 11, 12]]},
 }
 
@@ -106,10 +119,13 @@ def test_the_same_tokens_as_generate(kind, settings, request):
     assert len({len(tokens) for tokens in ours}) > 2
 
 
-def test_the_next_best_are_the_references_too(marian):
+@pytest.mark.parametrize("ends", ["one", "several"])
+def test_the_next_best_are_the_references_too(marian, ends):
     reference, folder = marian
     given = lines(40, seed=-2)
-    theirs = generate(reference, folder, given, {"num_beams": 4, "max_length": 20, "num_return_sequences": 4})
+    several = {"eos_token_id": ENDS} if ends == "several" else {}
+    settings = {"num_beams": 4, "max_length": 20, "num_return_sequences": 4, **several}
+    theirs = generate(reference, folder, given, settings)
     saved = import_folder(folder, lambda sentence: pytest.fail(sentence)).saved
     translator = Translator(saved.model, saved.tokenizers, saved.about)
     search = translator.search.changed({"nbest": 4}, section="search")
@@ -118,18 +134,44 @@ def test_the_next_best_are_the_references_too(marian):
     assert [hypothesis.tokens for part in parts for hypothesis in found[part.number]] == theirs
 
 
+def test_a_draw_ends_where_generate_ends(marian):
+    """Of the likeliest token alone: a draw without luck is greedy search."""
+    reference, folder = marian
+    given = lines(INPUTS, seed=-3)
+    theirs = generate(reference, folder, given, {"num_beams": 1, "max_length": 20, "eos_token_id": ENDS})
+    saved = import_folder(folder, lambda sentence: pytest.fail(sentence)).saved
+    translator = Translator(saved.model, saved.tokenizers, saved.about)
+    parts = [Part(number, number, source, []) for number, source in enumerate(given)]
+    for writer in (translator.writer("float32", pytest.fail), saved.model):
+        found = translator.write(parts, translator.search, SampleConfig(top_k=1), writer)
+        assert [found[part.number][0].tokens for part in parts] == theirs
+    assert len([tokens for tokens in theirs if tokens and tokens[-1] in ENDS]) > 50
+
+
 def generate(reference, folder, given, settings):
-    """Outputs as ids, without start and end. The settings are written into the folder, as a model hub has them."""
+    """Outputs as ids, without start and end, but with any other token that ended them. The settings are written into
+    the folder, as a model hub has them."""
     config = reference.config
     end, pad = config.eos_token_id, config.pad_token_id
-    special = {"eos_token_id": end, "pad_token_id": pad, "decoder_start_token_id": config.decoder_start_token_id}
+    settings, others = dict(settings), settings.get("eos_token_id", [])
+    settings["eos_token_id"] = [end, *others] if others else end
+    special = {"pad_token_id": pad, "decoder_start_token_id": config.decoder_start_token_id}
     if isinstance(reference, MarianMTModel):
         bad = [[pad], *settings.get("bad_words_ids", [])]
         special |= {"forced_eos_token_id": end}
-        settings = {**settings, "bad_words_ids": bad}
+        settings["bad_words_ids"] = bad
     generation = transformers.GenerationConfig(**special, **settings)
     generation.save_pretrained(folder)
     source = padded(given, end, pad)
     found = reference.generate(source, attention_mask=(source != pad).long(), generation_config=generation)
-    rows = [row[1:] for row in found.tolist()]
-    return [row[: row.index(end)] if end in row else row for row in rows]
+    return [list(written(row[1:], end, others)) for row in found.tolist()]
+
+
+def written(row, end, others):
+    """Up to `end`, or with the first of the other ends."""
+    for token in row:
+        if token == end:
+            return
+        yield token
+        if token in others:
+            return

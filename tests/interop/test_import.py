@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from reference import (
+    TEXT,
     BertConfig,
     BertForMaskedLM,
     BertModel,
@@ -170,6 +171,55 @@ def test_what_is_not_implemented_is_refused_by_name_and_value(bert, setting, val
     assert (f"{setting} = {value!r}" in said) or "width 33 cannot be split into 4" in said
 
 
+SPOILED = {
+    "a vocabulary beyond all sense": ("gpt2", {"vocab_size": 10**13}, "vocabulary = 10,000,000,000,000"),
+    "blocks beyond all sense": ("bert", {"num_hidden_layers": 10**9}, "layers = 1,000,000,000"),
+    "a width beyond all sense": ("t5", {"d_model": 10**6, "d_ff": 10**6}, "asks for "),
+    "no width": ("gpt2", {"n_embd": None}, "cannot be understood"),
+    "a width in words": ("gpt2", {"n_embd": "wide"}, "model.width = 'wide'"),
+    "a width below zero": ("bert", {"hidden_size": -32}, "model.width = -32"),
+    "positions in words": ("marian", {"max_position_embeddings": "many"}, "cannot be understood"),
+    "heads that do not divide": ("bert", {"num_attention_heads": 7}, "7"),
+    "no heads": ("marian", {"encoder_attention_heads": 0}, "model.heads = 0"),
+    "a dropout of two": ("t5", {"dropout_rate": 2}, "model.dropout = 2"),
+    "an architecture in words": ("t5", {"architectures": "T5"}, "holds the architecture"),
+    "an end beyond the vocabulary": ("t5", {"eos_token_id": 9999}, "9999"),
+    "an end among others beyond": ("gpt2", {"eos_token_id": [299, 9999]}, "eos_token_id = 9999"),
+    "an end below zero": ("gpt2", {"eos_token_id": -1}, "eos_token_id = -1"),
+    "no end in a list": ("gpt2", {"eos_token_id": []}, "eos_token_id = []"),
+    "an end in words": ("marian", {"eos_token_id": "</s>"}, "eos_token_id = '</s>'"),
+    "padding beyond the vocabulary": ("marian", {"pad_token_id": 5000}, "5000"),
+    "a start beyond the vocabulary": ("t5", {"decoder_start_token_id": 281}, "decoder_start_token_id = 281"),
+    "beams in words": ("t5", {"num_beams": "four"}, "num_beams = 'four'"),
+    "fewer beams than none": ("marian", {"num_beams": -4}, "num_beams = -4"),
+    "a temperature in words": ("gpt2", {"temperature": "hot"}, "temperature = 'hot'"),
+}
+
+
+@pytest.mark.parametrize(("kind", "values", "told"), SPOILED.values(), ids=SPOILED)
+def test_settings_that_cannot_be_are_refused_in_one_sentence(kind, values, told, folders, tmp_path, capsys):
+    copy_files(folders / kind, tmp_path / kind)
+    (tmp_path / kind / "generation_config.json").unlink(missing_ok=True)  # config.json stands in for it
+    change_config(tmp_path / kind, **values)
+    assert told in refused(tmp_path / kind, capsys)
+
+
+def test_numbers_that_are_none_are_refused(bert, capsys):
+    change_weights(bert, lambda weights: weights[KEY].fill_(math.nan))
+    assert "NaN" in refused(bert, capsys)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\x80\x04N.", b"PK\x03\x04 no archive"])
+def test_a_damaged_pickle_is_refused_in_one_sentence(content, bert, capsys):
+    (bert / "model.safetensors").unlink()
+    (bert / "pytorch_model.bin").write_bytes(content)
+    out = bert.parent / "out"
+    assert main(["import", str(bert), str(out)]) == 3
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2  # that it is a pickle, and what is wrong
+    assert "pytorch_model.bin" in said[1]
+
+
 def test_a_damaged_file_is_named(bert, capsys):
     (bert / "model.safetensors").write_bytes((bert / "model.safetensors").read_bytes()[:1000])
     assert "model.safetensors cannot be read" in refused(bert, capsys)
@@ -196,6 +246,29 @@ def test_a_damaged_folder_of_ours_is_still_called_damaged(bert, tmp_path, capsys
 def test_a_tokenizer_larger_than_the_model_is_refused(bert, capsys):
     add_word_pieces(bert, size=260)
     assert "tokens and its model 230; fetch both again [E-IMP-05]" in refused(bert, capsys)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "ids", "told"),
+    [
+        ("gpt2", "config.json", {"bos_token_id": 999}, "bos_token_id = 999 and a model of 300 tokens"),
+        ("gpt2", "config.json", {"eos_token_id": None}, "no id for a special token, which is then 50256, and a model"),
+        ("gpt2", "generation_config.json", {"bos_token_id": 300, "eos_token_id": [300, 299]},
+         "bos_token_id = eos_token_id = 300 and a model of 300 tokens"),
+        ("t5", "generation_config.json", {"decoder_start_token_id": 280},
+         "decoder_start_token_id = 280 and a model of 280 tokens"),
+    ],
+)  # fmt: skip
+def test_a_special_id_beyond_the_vocabulary_is_refused(folders, tmp_path, capsys, kind, file, ids, told):
+    """Wherever the folder is opened: an id without a vector would end in the middle of a text, or of a look."""
+    folder = copy_files(folders / kind, tmp_path / kind)
+    if file == "config.json":
+        (folder / "generation_config.json").unlink(missing_ok=True)
+    known = json.loads((folder / file).read_text()) | ids
+    (folder / file).write_text(json.dumps(known))
+    assert told in refused(folder, capsys)
+    assert main(["look", str(folder), "one two", "--out", str(tmp_path / "seen.json")]) == 3
+    assert "[E-IMP-05]" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_empty_is_not_written_to(folders, tmp_path, capsys):
@@ -278,6 +351,28 @@ def test_gpt2_goes_on_as_the_reference_does_over_line_ends(folders):
     assert text == writer.tokenizer.decode([token for token in wanted if token != 299]).removeprefix(prompt)
 
 
+def test_gpt2_ends_at_any_of_its_ends_as_the_reference_does(folders, tmp_path):
+    """And the token that ended it is a part of the text, unless it is a mark of the tokenizer's."""
+    reference = GPT2LMHeadModel.from_pretrained(folders / "gpt2").eval()
+    prompts = [text[:12] for text in TEXT[:6]]
+    tokenizer = dragoman.load(folders / "gpt2").tokenizer
+    asked = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 299}
+    free = [reference.generate(torch.tensor([ids]), **asked)[0].tolist() for ids in tokenizer.encode(prompts)]
+    ends = [299, *{ids[-8] for ids in free[::2]}]
+    copy_files(folders / "gpt2", tmp_path / "several")
+    (tmp_path / "several" / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+    assert main(["import", str(tmp_path / "several"), str(tmp_path / "out")]) == 0
+    lengths = set()
+    for folder in (tmp_path / "several", tmp_path / "out"):
+        writer = dragoman.load(folder)
+        for prompt, ids in zip(prompts, tokenizer.encode(prompts), strict=True):
+            theirs = reference.generate(torch.tensor([ids]), eos_token_id=ends, **asked)[0].tolist()
+            text = writer.generate(prompt, tokens=20, sampling=SampleConfig(top_k=1))
+            assert text == tokenizer.decode([token for token in theirs if token != 299]).removeprefix(prompt)
+            lengths.add(len(theirs) - len(ids))
+    assert min(lengths) < 20
+
+
 def test_perplexity_of_gpt2_counts_line_ends_as_its_own_tokens(folders):
     writer = dragoman.load(folders / "gpt2")
     text = "one two\n\nthree four\n"
@@ -302,10 +397,10 @@ def test_sampling_is_as_the_folder_says_where_nobody_else_does(folders, tmp_path
 def test_settings_that_are_not_obeyed_are_told(folders, tmp_path, capsys):
     copy_files(folders / "t5", tmp_path)
     (tmp_path / "generation_config.json").write_text(
-        json.dumps({"min_length": 5, "num_beams": 2, "eos_token_id": [1, 2]})
+        json.dumps({"min_length": 5, "num_beams": 2, "eos_token_id": [1, 2], "forced_eos_token_id": 7})
     )
     assert main(["import", str(tmp_path), str(tmp_path / "out")]) == 0
-    told = "generation_config.json asks for min_length = 5, eos_token_id = [1, 2], which dragoman does not do"
+    told = "generation_config.json asks for min_length = 5, forced_eos_token_id = 7, which dragoman does not do"
     assert told in capsys.readouterr().err
 
 

@@ -74,11 +74,17 @@ def model_folder(reverser, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def gpt2_writer(tmp_path_factory):
-    """From a Hugging Face folder: nothing stands before its texts."""
+def gpt2_folder(tmp_path_factory):
+    """One of Hugging Face."""
     sizes = {"vocab_size": 300, "n_positions": 40, "n_embd": 16, "n_head": 2, "n_layer": 1}
     model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=299, eos_token_id=299))
-    return dragoman.load(add_byte_pairs(save(model, tmp_path_factory.mktemp("theirs") / "gpt2")))
+    return add_byte_pairs(save(model, tmp_path_factory.mktemp("theirs") / "gpt2"))
+
+
+@pytest.fixture(scope="session")
+def gpt2_writer(gpt2_folder):
+    """Nothing stands before its texts."""
+    return dragoman.load(gpt2_folder)
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from dragoman import models
 from dragoman.cli import main
 from dragoman.errors import MachineError
 from dragoman.models.rnn import RnnConfig
+from dragoman.models.vit import VitClassifierConfig
 from dragoman.runs.model import save_model
 from dragoman.runs.weights import weights_of
 from dragoman.seeing.live import Subject, serve
@@ -52,6 +53,22 @@ def test_typed_text_is_translated(visit, live, reverser):
         page.get_by_role("button", name="Translate").click()
         expect(page.locator("#source-text")).to_contain_text("7 8 9 1")
         assert page.inner_text("#output-text").strip() == reverser.translate(["7 8 9 1"])[0].text
+
+
+def test_a_text_reaches_the_model_as_it_was_typed(visit, gpt2_folder):
+    """Blanks around it and its line ends are tokens of a writer's; neither form takes them away."""
+    typed = "  one two\n "
+    with serve(Subject(gpt2_folder, "one"), 0) as address, visit(address) as page:
+        page.fill("#ask-text", typed)
+        page.get_by_role("button", name="Write on").click()
+        expect(page.locator("#python")).to_contain_text(repr(typed))
+        assert page.evaluate("fetch('/api/page').then(a => a.json()).then(a => a.look.text)") == typed
+        page.evaluate("location.hash = 'arithmetic?numbers=model'")
+        expect(page.locator("#arithmetic-text")).to_have_value(typed)
+        with page.expect_request("**/api/arithmetic") as asked:
+            page.press("#arithmetic-text", "Control+Enter")
+        assert json.loads(asked.value.post_data) == {"text": typed}
+        expect(page.get_by_role("button", name="Calculate")).to_be_enabled()
 
 
 def test_a_forced_token_changes_what_follows_and_can_be_undone(visit, live, reverser):
@@ -106,6 +123,16 @@ def test_a_run_is_followed_with_its_sentences(visit, run_folder):
         assert "24" in page.inner_text("#progress")
         assert page.locator("article.flip").count() > 0
         assert page.locator("article.flip table[role=grid], article.flip table").count() > 0
+
+
+def test_the_flip_book_counts_from_one_in_its_address_too(visit, run_folder):
+    with serve(Subject(run_folder), 0) as address, visit(f"{address}#training?flip=1") as page:
+        told = page.locator("label[for=flip]")
+        expect(told).to_contain_text("Validation 1 of 3, at step 8")
+        page.focus("#flip")
+        page.keyboard.press("ArrowRight")
+        expect(told).to_contain_text("Validation 2 of 3, at step 16")
+        assert page.evaluate("location.hash") == "#training?flip=2"
 
 
 # ── what it refuses ───────────────────────────────────────────────────────────────────────
@@ -220,6 +247,7 @@ def test_look_writes_what_the_name_says(model_folder, tmp_path, capsys, ending):
     ("arguments", "code", "named"),
     [
         (["look", "MODEL", "1 2", "--out", "x.gif"], 2, "none of .html, .json, .png, .svg"),
+        (["look", "MODEL", "1 2", "--out", "nowhere/x.html"], 2, "make it: mkdir -p nowhere"),
         (["look", "MODEL", "1 2", "--gold", "a-b"], 2, "'a-b' is no link"),
         (["look", "MODEL", ""], 2, "no text"),
         (["look", "nowhere", "1 2"], 3, "there is no model at nowhere"),
@@ -245,6 +273,16 @@ def test_what_has_no_attention_is_not_drawn(tmp_path, capsys):
     assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.svg")]) == 3
     assert "no attention to draw" in capsys.readouterr().err
     assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.html")]) == 0
+
+
+def test_a_model_of_images_has_no_live_page_and_is_sent_to_look(tmp_path, capsys):
+    config = VitClassifierConfig(size=(8, 8), classes=("a", "b"), width=8, heads=2, layers=1, hidden=8)
+    levels = {"mean": [0.5], "deviation": [0.5]}
+    save_model(tmp_path / "vit", config, weights_of(models.build(config)), None, {"images": levels})
+    assert main(["page", str(tmp_path / "vit")]) == 3
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"looked at by: dragoman look {tmp_path / 'vit'} IMAGE [E-LOOK-02]" in said
 
 
 def test_a_page_of_a_model_that_is_being_replaced_shows_the_new_one(model_folder, tmp_path):

@@ -11,7 +11,9 @@ from playwright.sync_api import expect
 
 import dragoman
 from dragoman import models
+from dragoman.cli import explain as command
 from dragoman.decoding.translate import Translator
+from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.seeing.page import page_data, saved_page
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
@@ -300,6 +302,36 @@ def open_by_key(page, screen):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     page.wait_for_selector(f"nav[aria-label=Screens] a[href^='#{screen}'][aria-current=page]")
+
+
+# ── recurrent models ──────────────────────────────────────────────────────────────────────
+
+
+def test_recurrent_attention_is_worked_through_on_the_page(visit, tmp_path):
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("a b c d e", "f g h i j")])
+    size = len(tokenizers.source)
+    sizes = {"source_vocabulary": size, "target_vocabulary": size, "width": 8, "embedding": 8}
+    translator = Translator(models.build(RnnConfig(**sizes, attention="additive")), tokenizers, {"longest": 40})
+    data = page_data(tmp_path, translator, dragoman.look(translator, "a b c"))
+    [own] = [one for one in data.arithmetic if one.source == "model"]
+    [terms] = [stage.terms for stage in own.stages if stage.terms]
+    path = tmp_path / "rnn.html"
+    path.write_text(saved_page(data), encoding="utf-8")
+    with visit(path.as_uri(), bypass_csp=True) as page:
+        go(page, "arithmetic", "?numbers=model")
+        expect(page.locator("section.stage h3")).to_have_text(
+            [f"{number}. {stage.title}" for number, stage in enumerate(own.stages, start=1)]
+        )
+        page.locator(".terms table[role=grid] tbody tr").last.locator("td").nth(1).click()
+        told = page.inner_text("#expansion")
+        assert told.startswith(f"v · tanh(q({terms.rows[-1]}) + k(b)) =")
+        assert told.endswith(f"= {command.number(terms.sums.unpack()[-1, 1].item(), terms.sums.digits)}")
+        lines = page.locator(".terms table.plain tbody tr")
+        assert lines.locator("th").all_inner_texts() == ["q", "k", "tanh(q + k)", "v", "v · tanh(q + k)"]
+        products = [float(cell) for cell in lines.last.locator("td").all_inner_texts()]
+        assert products == terms.products.unpack()[-1, 1].tolist()
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
 
 
 # ── hostile text ──────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from dragoman.decoding.classify import Classifier
 from dragoman.decoding.fill import Filler
 from dragoman.decoding.generate import TextWriter
 from dragoman.decoding.translate import Translator
+from dragoman.decoding.watch import watch_translation
 from dragoman.models.bag import BagConfig
 from dragoman.models.bert import BertConfig
 from dragoman.models.bert_classifier import BertClassifierConfig
@@ -28,6 +29,8 @@ from dragoman.seeing.arithmetic.block import work_through
 from dragoman.seeing.arithmetic.matrices import SHOWN
 from dragoman.seeing.arithmetic.own import enter, reading_of
 from dragoman.seeing.arithmetic.slides import SLIDE_PLACES, SLIDE_SUMS, SLIDE_VECTORS, SLIDE_WEIGHTS
+from dragoman.seeing.look import look
+from dragoman.text.batches import make_batch
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
 
@@ -267,10 +270,160 @@ def test_a_mask_is_a_word_to_fill_in():
     assert "<mask>" in model_arithmetic(learned(CONFIGS["bert"]), "your [MASK] is lovely").words
 
 
-def test_a_model_without_self_attention_has_no_such_arithmetic():
-    recurrent = RnnConfig(**BOTH, width=8, embedding=8, attention="additive")
-    assert model_arithmetic(learned(recurrent), TEXT) is None
+def test_a_model_without_attention_has_no_such_arithmetic():
+    assert model_arithmetic(learned(RnnConfig(**BOTH, width=8, embedding=8)), TEXT) is None
     assert model_arithmetic(learned(BagConfig(vocabulary=V, width=8, classes=("a", "b"))), TEXT) is None
+
+
+# ── recurrent attention ───────────────────────────────────────────────────────────────────
+
+RNN = {"width": 8, "embedding": 6, "rank": 3, "dropout": 0.0}
+RECURRENT = {
+    kind: RnnConfig(**BOTH, **RNN, attention=kind) for kind in ("additive", "dot", "bilinear", "low-rank", "scaled")
+} | {
+    "additive-two-layers": RnnConfig(**BOTH, **RNN, attention="additive", cell="gru", layers=2, two_way=False),
+    "fed": RnnConfig(**BOTH, **RNN, attention="dot", cell="rnn", input_feeding=True, tied="none"),
+}
+
+
+def writes(config):
+    """A translator that writes three words, whatever it reads: one that has not learned may end at once."""
+    translator = learned(config)
+    translator.write_ids = lambda sources, **_: [[7, 5, 6] for _ in sources]
+    return translator
+
+
+@pytest.fixture(params=RECURRENT.values(), ids=RECURRENT, scope="module")
+def recurrent(request):
+    return writes(request.param)
+
+
+@torch.inference_mode()
+def score_by_the_lecture(model, state, source):
+    """One number of attention, by the formula of its kind and the model's own weights."""
+    attention, kind = model.source_attention, model.config.attention
+    match kind:
+        case "additive":
+            mixed = attention.to_query.weight @ state + attention.to_key.weight @ source + attention.to_key.bias
+            return attention.score.v.weight[0] @ torch.tanh(mixed)
+        case "bilinear":
+            return state @ attention.to_key.weight @ source
+        case "low-rank":
+            return (attention.to_query.weight @ state) @ (attention.to_key.weight @ source)
+        case _:
+            return state @ source / (math.sqrt(len(state)) if kind == "scaled" else 1.0)
+
+
+@torch.inference_mode()
+def test_recurrent_attention_is_what_the_model_computes_when_it_is_watched(recurrent):
+    model, found = recurrent.model, model_arithmetic(recurrent, TEXT)
+    [source] = recurrent.tokenizers.source.encode([TEXT])
+    [target] = recurrent.write_ids([source], beam=recurrent.search.beam)
+    watched = watch_translation(model, recurrent.tokenizers, source, target)
+    [seen] = watched.maps
+    stages = {one.name: named(one.matrices) for one in found.stages}
+
+    def same(shown, wanted):
+        torch.testing.assert_close(
+            shown, wanted.double(), atol=6e-4, rtol=0
+        )  # three digits, where there are large ones
+
+    assert stages["weights"]["α"].shape == (4, 5)
+    same(stages["weights"]["α"], seen.weights[0])
+    same(stages["scaled"]["e′"] if "scaled" in stages else stages["scores"]["e"], seen.scores[0])
+    same(stages["cell"]["s_i"], torch.cat([turn.state for turn in watched.turns[-1]]))
+    batch = make_batch([(source, target)], recurrent.tokenizers.special)
+    start = model.encode(batch.source, batch.source_mask)
+    same(stages["cell"]["s_i−1"][:1], start.cells[-1][0])
+    same(stages["output"]["t_i"], model.write(batch.target_in, start)[0][0])
+    same(model.scores(stages["output"]["t_i"].float()).log_softmax(-1).double(), watched.log_probs)
+
+
+@torch.inference_mode()
+def test_every_recurrent_score_is_the_lectures_formula(recurrent):
+    found = model_arithmetic(recurrent, TEXT)
+    model = recurrent.model
+    asked = shown(found, "cell", "s_i−1" if model.config.attention == "additive" else "s_i").float()
+    states = shown(found, "input", "A").float()
+    wanted = torch.stack([torch.stack([score_by_the_lecture(model, s, a) for a in states]) for s in asked])
+    near(shown(found, "scaled" if model.config.attention == "scaled" else "scores"), wanted.double())
+
+
+def test_recurrent_formulas_hold_for_what_is_shown(recurrent):
+    found = model_arithmetic(recurrent, TEXT)
+    states, alpha = shown(found, "input", "A"), shown(found, "weights", "α")
+    near(alpha @ states, shown(found, "context"))
+    last = "scaled" if recurrent.model.config.attention == "scaled" else "scores"
+    torch.testing.assert_close(shown(found, last).softmax(-1), alpha, atol=2e-3, rtol=0)
+    for stage, letter in (("queries", "Q"), ("keys", "K")):
+        given, *others = next(one for one in found.stages if one.name == stage).matrices
+        parts = named(others)
+        if parts:
+            near(given.values.unpack() @ parts[f"W_{letter}"] + parts.get(f"b_{letter}", 0.0), parts[letter])
+    both = torch.cat([shown(found, "context"), shown(found, "cell", "s_i")], dim=-1)
+    layer = recurrent.model.to_readout
+    near(torch.tanh(both @ layer.weight.T.double() + layer.bias.double()).detach(), shown(found, "output"))
+
+
+def test_every_term_of_every_recurrent_score_is_there(recurrent):
+    found = model_arithmetic(recurrent, TEXT)
+    [stage] = [one for one in found.stages if one.terms]
+    terms = stage.terms
+    assert (terms.rows, terms.columns) == (stage.matrices[-1].rows, stage.matrices[-1].columns)
+    assert terms.columns == found.words
+    assert terms.left_out == 0
+    near(terms.products.unpack().sum(-1), terms.sums.unpack())
+    near(terms.sums.unpack(), stage.matrices[-1].values.unpack())
+    queries, keys = terms.queries.unpack()[:, None], terms.keys.unpack()[None]
+    if recurrent.model.config.attention == "additive":
+        near(torch.tanh(queries + keys), terms.hidden.unpack())
+        near(terms.v.unpack() * terms.hidden.unpack(), terms.products.unpack())
+    else:
+        assert terms.v is terms.hidden is None
+        near(queries * keys, terms.products.unpack())
+
+
+def test_the_steps_shown_are_those_of_the_models_own_output():
+    translator = learned(RECURRENT["bilinear"])
+    found, seen = model_arithmetic(translator, TEXT), look(translator, TEXT)
+    scores = next(one for one in found.stages if one.name == "scores").matrices[-1]
+    assert scores.shape == (len(seen.written.pieces), len(seen.source.pieces))
+    assert [*scores.rows] == seen.written.pieces[:SHOWN]
+    assert [*found.words] == seen.source.pieces[:SHOWN]
+
+
+def test_who_asks_when_is_the_order_of_the_stages():
+    asks_first, steps_first = (
+        [one.name for one in model_arithmetic(writes(RECURRENT[kind]), TEXT).stages] for kind in ("additive", "scaled")
+    )
+    assert asks_first == ["input", "queries", "keys", "scores", "weights", "context", "cell", "concat", "output"]
+    assert steps_first == [
+        "input", "cell", "queries", "keys", "scores", "scaled", "weights", "context", "concat", "output",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "stage", "formula"),
+    [
+        ("additive", "queries", "s_i−1 × W_Q = Q"),
+        ("additive", "keys", "A × W_K + b_K = K"),
+        ("additive", "scores", "v · tanh( Q + K ) = e"),
+        ("additive", "cell", "lstm( [ y_i−1 ; c_i ], s_i−1 ) = s_i"),
+        ("fed", "cell", "rnn( [ y_i−1 ; t_i−1 ], s_i−1 ) = s_i"),
+        ("dot", "cell", "lstm( y_i−1 , s_i−1 ) = s_i"),
+        ("dot", "queries", "s_i = Q"),
+        ("dot", "keys", "A = K"),
+        ("scaled", "scaled", "e ÷ √8 = e′"),
+        ("low-rank", "scores", "Q × Kᵀ = e"),
+        ("dot", "context", "α × A = c_i"),
+        ("dot", "concat", "c_i | s_i = [c; s]"),
+        ("dot", "output", "tanh( [c; s] × W_T + b_T ) = t_i"),
+    ],
+)
+def test_signs_make_a_formula_of_recurrent_matrices(kind, stage, formula):
+    found = model_arithmetic(writes(RECURRENT[kind]), TEXT)
+    matrices = next(one for one in found.stages if one.name == stage).matrices
+    assert " ".join(f"{m.sign} {m.name}".strip() for m in matrices) == formula
 
 
 # ── another order ─────────────────────────────────────────────────────────────────────────
@@ -369,8 +522,11 @@ def fields_of(interface):
     return re.findall(r"^  (\w+):", body, re.MULTILINE)
 
 
-@pytest.mark.parametrize("found", [toy_arithmetic(), slides_arithmetic()], ids=["toy", "slides"])
-def test_the_json_is_what_the_page_reads(found):
+@pytest.mark.parametrize("source", ["toy", "slides", "additive", "dot"])
+def test_the_json_is_what_the_page_reads(source):
+    found = {"toy": toy_arithmetic, "slides": slides_arithmetic}.get(
+        source, lambda: model_arithmetic(writes(RECURRENT[source]), TEXT)
+    )()
     whole = json.loads(found.model_dump_json())
     assert list(whole) == fields_of("Arithmetic")
     for stage in whole["stages"]:

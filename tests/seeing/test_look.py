@@ -240,6 +240,27 @@ def test_a_gpt2_of_hugging_face_is_looked_at_as_it_generates(tmp_path, text):
     assert seen.attention[0].weights.shape[1] == len(whole) - 1 == len(seen.given.words) == len(seen.written.pieces)
 
 
+def test_a_gpt2_is_over_where_it_ends_its_text(tmp_path):
+    """As `generate` has it; the token that ends it is the last step, and may be forced as the last one."""
+    sizes = {"vocab_size": 300, "n_positions": 40, "n_embd": 16, "n_head": 2, "n_layer": 1}
+    model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=299, eos_token_id=299, tie_word_embeddings=False))
+    writer = dragoman.load(add_byte_pairs(save(model, tmp_path / "gpt2")))
+    before = look(writer, "one two")
+    third = before.steps[before.prompt + 2]
+    with torch.no_grad():  # so that it ends instead of writing that token
+        table = writer.model.scores.table.weight
+        table[299], table[third.id] = table[third.id].clone(), -table[third.id]
+    seen = look(writer, "one two")
+    ends = [step.id == 299 for step in seen.steps[seen.prompt :]]
+    assert ends == [False, False, True]
+    assert seen.translation.text == writer.generate("one two", tokens=MORE, sampling=SampleConfig(top_k=1))
+    assert "<|endoftext|>" not in seen.translation.text
+    forced = look(writer, "one two", force=[5, 299])
+    assert [step.id for step in forced.steps[forced.prompt :]] == [5, 299]
+    with pytest.raises(UsageError, match="ends a text, and 2 tokens were forced"):
+        look(writer, "one two", force=[299, 5])
+
+
 def test_a_recurrent_writer_has_gates_and_no_attention(letters):
     config = RnnWriterConfig(vocabulary=len(letters), width=16, embedding=16, dropout=0.0)
     seen = look(TextWriter(models.build(config), Tokenizers(letters, letters)), "the cat")

@@ -1,7 +1,7 @@
 /** Screen 5: attention with real numbers, stage by stage. */
 import { useRef } from "preact/hooks";
 import type { Arithmetic as ArithmeticData, PageData, Stage } from "./data";
-import { Choice, Screen } from "./controls";
+import { Choice, onCtrlEnter, Screen } from "./controls";
 import { Formula } from "./formulas";
 import { Matrix } from "./matrix";
 import { arithmeticOf, busy } from "./page";
@@ -22,13 +22,16 @@ export function Arithmetic({ data }: { data: PageData }) {
           options={all.map(({ source }) => ({ value: source, label: SOURCES[source] }))}
         />
       )}
-      {data.live && data.model && <OwnText text={data.look?.text ?? shown.words.join(" ")} />}
+      {data.live && data.model && canCalculate(data) && <OwnText text={data.look?.text ?? shown.words.join(" ")} />}
       <Intro shown={shown} />
-      {shown.stages.map((stage, i) => <StageView key={`${shown.source} ${stage.name} ${shown.words.join(" ")}`} stage={stage} number={i + 1} words={shown.words} />)}
+      {shown.stages.map((stage, i) => <StageView key={`${shown.source} ${stage.name} ${shown.words.join(" ")}`} stage={stage} number={i + 1} />)}
       {shown.shuffle && <Shuffle shuffle={shown.shuffle} words={shown.words} />}
     </Screen>
   );
 }
+
+/** A model without attention has no numbers of its own here; before any text was looked at, nobody knows. */
+const canCalculate = ({ look, arithmetic }: PageData) => !look || arithmetic.some(({ source }) => source === "model");
 
 function Intro({ shown }: { shown: ArithmeticData }) {
   return (
@@ -46,24 +49,26 @@ function Intro({ shown }: { shown: ArithmeticData }) {
 }
 
 function OwnText({ text: otherwise }: { text: string }) {
-  const field = useRef<HTMLInputElement>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
   const submit = async (event: Event) => {
     event.preventDefault();
-    await arithmeticOf(field.current!.value.trim());
+    if (busy.value) return;
+    await arithmeticOf(field.current!.value);
     choose({ numbers: "model" });
   };
   return (
-    <form class="ask" aria-busy={busy.value} onSubmit={submit}>
+    <form class="ask" aria-busy={busy.value} onSubmit={submit} onKeyDown={onCtrlEnter(submit)}>
       <label for="arithmetic-text">A text for your model's own arithmetic</label>
+      <textarea id="arithmetic-text" rows={2} required dir="auto" ref={field} defaultValue={otherwise} />
       <div class="row">
-        <input id="arithmetic-text" required dir="auto" ref={field} defaultValue={otherwise} />
         <button type="submit" class="main" disabled={busy.value}>{busy.value ? "Working…" : "Calculate"}</button>
+        <span class="note"><kbd>Ctrl</kbd> + <kbd>Enter</kbd></span>
       </div>
     </form>
   );
 }
 
-function StageView({ stage, number, words }: { stage: Stage; number: number; words: string[] }) {
+function StageView({ stage, number }: { stage: Stage; number: number }) {
   const heading = `stage-${stage.name}`;
   return (
     <section class="stage" aria-labelledby={heading}>
@@ -78,7 +83,7 @@ function StageView({ stage, number, words }: { stage: Stage; number: number; wor
           </>
         ))}
       </div>
-      {stage.terms && <Terms terms={stage.terms} words={words} />}
+      {stage.terms && <Terms terms={stage.terms} />}
     </section>
   );
 }

@@ -1,5 +1,6 @@
 /** The live page's form: another text, and what it should be compared with. */
 import { useEffect, useRef } from "preact/hooks";
+import { onCtrlEnter } from "./controls";
 import type { LookRequest, PageData } from "./data";
 import { kindOf } from "./kind";
 import { asked, busy, look as askFor, page } from "./page";
@@ -18,11 +19,8 @@ export function Ask({ data }: { data: PageData }) {
     event.preventDefault();
     if (!busy.value) void askFor(questionIn(form.current!)).then(showMasks);
   };
-  const key = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
-  };
   return (
-    <form ref={form} class="ask" aria-busy={busy.value} onSubmit={submit} onKeyDown={key}>
+    <form ref={form} class="ask" aria-busy={busy.value} onSubmit={submit} onKeyDown={onCtrlEnter(submit)}>
       <label for="ask-text">Text</label>
       <textarea id="ask-text" name="text" rows={3} dir="auto" required />
       {data.model?.task === "fill" && <p class="note">Write <code>[MASK]</code> where a word is to be filled in.</p>}
@@ -58,12 +56,13 @@ function fill(form: HTMLFormElement, { text, target = "", gold = "", beam = 5 }:
   }
 }
 
+/** Texts as they were typed: what blanks mean is for the model's tokenizer to say. A field of blanks alone asks nothing. */
 function questionIn(form: HTMLFormElement): LookRequest {
   const fields = new FormData(form);
-  const field = (name: string) => String(fields.get(name) ?? "").trim();
+  const field = (name: string) => String(fields.get(name) ?? "");
   const question: LookRequest = { text: field("text") };
-  if (field("target")) question.target = field("target");
-  if (field("gold")) question.gold = field("gold");
+  if (field("target").trim()) question.target = field("target");
+  if (field("gold").trim()) question.gold = field("gold").trim();
   if (field("beam")) question.beam = Number(field("beam"));
   return question;
 }

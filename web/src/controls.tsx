@@ -92,6 +92,13 @@ export function Screen({ title, question, children }: { title: string; question:
   );
 }
 
+/** Ctrl + Enter in a form's text, where Enter alone begins a new line. */
+export function onCtrlEnter(submit: (event: Event) => void): (event: KeyboardEvent) => void {
+  return (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
+  };
+}
+
 /** Arrow keys, Home and End among the buttons of a row. */
 export function walk(event: KeyboardEvent, selector: string): void {
   const all = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>(selector)];

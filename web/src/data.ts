@@ -158,14 +158,14 @@ export interface Arithmetic {
 
 export type StageName =
   | "input" | "queries" | "keys" | "values" | "scores" | "scaled" | "masked" | "weights"
-  | "context" | "concat" | "output" | "residual" | "norm";
+  | "context" | "concat" | "output" | "residual" | "norm" | "cell";
 
 export interface Stage {
   name: StageName;
   title: string; // its heading
   sentence: string; // what happens here, in words
   matrices: Matrix[]; // left to right as in the formula: signs and names together are the formula
-  terms: Terms | null; // scores: every q·k term by term
+  terms: Terms | null; // scores: every q·k, or v·tanh(q + k), term by term
 }
 
 export interface Matrix {
@@ -178,11 +178,15 @@ export interface Matrix {
 }
 
 export interface Terms {
-  products: Packed; // words × words × head_width: q_i · k_j number by number (the first ones, where there are many)
-  queries: Packed; // words × head_width, as many as in `products`
-  keys: Packed;
-  sums: Packed; // words × words: of all terms
+  rows: string[]; // who looks
+  columns: string[]; // at whom
+  products: Packed; // rows × columns × numbers: q_i · k_j number by number (the first ones, where there are many)
+  queries: Packed; // rows × numbers, as many as in `products`
+  keys: Packed; // columns × numbers
+  sums: Packed; // rows × columns: of all terms
   left_out: number; // terms that are not shown
+  hidden: Packed | null; // tanh(q + k), rows × columns × numbers, where a score is v · tanh(q + k)
+  v: Packed | null; // what these are multiplied by
 }
 
 export interface Shuffle {

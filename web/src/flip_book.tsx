@@ -6,15 +6,14 @@ import { plane, printedPercent } from "./packed";
 import { choose, whole } from "./route";
 
 export function FlipBook({ flips }: { flips: Flip[] }) {
-  const most = flips.length - 1;
-  const at = whole("flip", most, 0, most);
+  const at = whole("flip", flips.length, 1, flips.length) - 1; // people count from 1
   const flip = flips[at]!;
   return (
     <section aria-labelledby="flips-heading">
       <h3 id="flips-heading">The dev sentences through the training</h3>
       <Scrubber
-        id="flip" label={`Validation ${at + 1} of ${flips.length}, at step ${flip.step}`} value={at} most={most}
-        said={`validation ${at + 1}, step ${flip.step}`} moved={(next) => choose({ flip: next })}
+        id="flip" label={`Validation ${at + 1} of ${flips.length}, at step ${flip.step}`} value={at} most={flips.length - 1}
+        said={`validation ${at + 1}, step ${flip.step}`} moved={(next) => choose({ flip: next + 1 })}
       />
       {flip.sentences.map((sentence, i) => (
         <article class="flip" aria-label={`Sentence ${i + 1}`}>

@@ -16,7 +16,7 @@ const KEYS: [string[], string][] = [
   [["↑", "↓", "←", "→"], "move within a grid, a tree, a row of words or of heads"],
   [["Home", "End"], "first and last cell of a row; with Ctrl of the grid"],
   [["Page Up", "Page Down"], "five rows up or down in a grid"],
-  [["Ctrl", "Enter"], "translate (live page)"],
+  [["Ctrl", "Enter"], "send the text (live page)"],
   [["?"], "this list"],
 ];
 

@@ -89,13 +89,15 @@ function Picture({ layer, head }: { layer: AttentionLayer; head: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const inDark = dark.value;
   // Eighteen blocks do not fit on the screen: a head is decoded and drawn when it comes into view.
+  // Word of it may still be under way when the screen is left: by then the reference is empty, the element is not.
   useEffect(() => {
+    const picture = canvas.current!;
     const observer = new IntersectionObserver(([entry]) => {
       if (!entry!.isIntersecting) return;
       observer.disconnect();
-      draw(canvas.current!, plane(layer.weights, head), true);
+      draw(picture, plane(layer.weights, head), true);
     });
-    observer.observe(canvas.current!);
+    observer.observe(picture);
     return () => observer.disconnect();
   }, [layer, head, inDark]);
   return <canvas ref={canvas} aria-hidden="true" />;

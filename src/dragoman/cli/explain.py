@@ -36,7 +36,8 @@ def explain(
     text
         Words to follow; else YOUR CAT IS A LOVELY CAT.
     model
-        A run's folder, a model's, or one of Hugging Face, whose first block is shown at work on the text.
+        A run's folder, a model's, or one of Hugging Face, whose first block is shown at work on the text; of an rnn,
+        how its decoder looks at the text.
     numbers
         Without a model: of a toy that can be followed by hand, or those that lecture 001 prints on its slides.
     threads
@@ -89,8 +90,8 @@ def work_out(text: str | None, model: str | None, numbers: str | None) -> "Arith
         family = kind_of(Path(model))[1]
         raise UsageError(
             "E-EXP-03",
-            f"{model} is of the family {family}, which has no self-attention between words to explain; give a "
-            "transformer, marian, t5, gpt or bert, or leave out --model",
+            f"{model} is of the family {family} and has no attention between words to explain; give a transformer, "
+            "marian, t5, gpt or bert, or an rnn that learned to translate with attention, or leave out --model",
         )
     return found
 
@@ -104,7 +105,7 @@ def lines_of(found: "Arithmetic") -> Iterator[Line]:
     heads = f"{found.heads} head" + ("s" if found.heads > 1 else "")
     yield Line(f"{len(found.words)} words shown, width {found.width}, {heads} of width {found.head_width}")
     for number, stage in enumerate(found.stages, start=1):
-        yield from stage_lines(number, stage, found.words)
+        yield from stage_lines(number, stage)
     if found.shuffle:
         yield Line("")
         yield Line(heading("shuffle"), "bold")
@@ -112,7 +113,7 @@ def lines_of(found: "Arithmetic") -> Iterator[Line]:
         yield from paragraph(found.shuffle.sentence)
 
 
-def stage_lines(number: int, stage: "Stage", words: Sequence[str]) -> Iterator[Line]:
+def stage_lines(number: int, stage: "Stage") -> Iterator[Line]:
     yield Line("")
     yield Line(heading(f"{number} {stage.name}"), "bold")
     yield from paragraph(stage.sentence)
@@ -121,7 +122,7 @@ def stage_lines(number: int, stage: "Stage", words: Sequence[str]) -> Iterator[L
         yield from (Line(line, "bold" if first else "") for first, line in zip_longest([True], beside(row)))
     if stage.terms:
         yield Line("")
-        yield from terms_lines(stage.terms, words)
+        yield from terms_lines(stage.terms)
 
 
 def heading(title: str) -> str:
@@ -150,19 +151,29 @@ def visible(text: str) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
-def terms_lines(terms: "Terms", words: Sequence[str]) -> Iterator[Line]:
-    """One cell written out: the second word looking at the first."""
-    row = min(1, len(words) - 1)
-    digits, whole = terms.products.digits, terms.sums.digits
-    asked, found = terms.queries.unpack()[row].tolist(), terms.keys.unpack()[0].tolist()
+def terms_lines(terms: "Terms") -> Iterator[Line]:
+    """One cell written out: the second row looking at the first column."""
+    row = min(1, len(terms.rows) - 1)
     products, total = terms.products.unpack()[row, 0].tolist(), terms.sums.unpack()[row, 0].item()
-    yield Line(f"{fit(words[row])} looks at {fit(words[0])}, term by term:", "bold")
-    for number, (q, k, product) in enumerate(zip(asked, found, products, strict=True)):
+    factors = factors_of(terms, row)
+    across = max(20, *map(width_of, factors))
+    yield Line(f"{fit(terms.rows[row])} looks at {fit(terms.columns[0])}, term by term:", "bold")
+    for number, (factor, product) in enumerate(zip(factors, products, strict=True)):
         sign = "  " if number == 0 else "+ "
-        left = f"{q:.{terms.queries.digits}f} × {k:.{terms.keys.digits}f}"
-        yield Line(f"  {sign}{left:<20} = {product:>9.{digits}f}")
+        yield Line(f"  {sign}{factor:<{across}} = {product:>9.{terms.products.digits}f}")
     more = f"   with {terms.left_out} more terms" if terms.left_out else ""
-    yield Line(f"  {'= q·k':<22}   {total:>9.{whole}f}{more}")
+    formula = "= v·tanh(q + k)" if terms.v else "= q·k"
+    yield Line(f"  {formula:<{across + 2}}   {total:>9.{terms.sums.digits}f}{more}")
+
+
+def factors_of(terms: "Terms", row: int) -> list[str]:
+    """The terms of this row with the first column, before they are multiplied."""
+    asked = [f"{value:.{terms.queries.digits}f}" for value in terms.queries.unpack()[row].tolist()]
+    found = [f"{value:.{terms.keys.digits}f}" for value in terms.keys.unpack()[0].tolist()]
+    if terms.v is None:
+        return [f"{q} × {k}" for q, k in zip(asked, found, strict=True)]
+    v = [f"{value:.{terms.v.digits}f}" for value in terms.v.unpack().tolist()]
+    return [f"{weight} × tanh({q} + {k})" for weight, q, k in zip(v, asked, found, strict=True)]
 
 
 # ── matrices ──────────────────────────────────────────────────────────────────────────────

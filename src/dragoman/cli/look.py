@@ -80,6 +80,8 @@ def refuse_file(out: Path) -> None:
         raise UsageError(
             "E-LOOK-07", f"--out {out} is none of {', '.join(ENDINGS)}; name it {out.with_suffix('.html').name}"
         )
+    if not out.parent.is_dir():  # told before the model is opened, and not as a disk that is full
+        raise UsageError("E-LOOK-07", f"--out {out} names a folder that is not there; make it: mkdir -p {out.parent}")
     if out.suffix.lower() in (".png", ".svg") and find_spec("matplotlib") is None:
         raise MachineError(
             "E-IMG-16",

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from pydantic import Field, model_validator
 
 from dragoman.config import Settings
@@ -60,8 +60,11 @@ class SearchConfig(Settings):
         return Mean(self.length_penalty, self.early_stopping, self.force_end)
 
 
+CUT = -1  # in the place of the token that ended an output
+
+
 class Hypothesis(NamedTuple):
-    tokens: list[int]  # without <start> and <end>
+    tokens: list[int]  # without <start> and <end>; with any other token that ended it
     log_prob: float
     score: float  # log_prob after the length penalty; what hypotheses are ranked by
 
@@ -78,6 +81,7 @@ class Beams(NamedTuple):
     done_log_probs: Float[np.ndarray, "B W"]
     done_scores: Float[np.ndarray, "B W"]
     done_lengths: Int[np.ndarray, "B W"]
+    done_ends: Int[np.ndarray, "B W"]  # the token that ended it, CUT where none did
 
     def take(self, rows: Int[np.ndarray, " N"] | Bool[np.ndarray, " B"]) -> "Beams":
         return Beams(*(part[rows] for part in self))
@@ -88,8 +92,8 @@ class Considered(NamedTuple):
 
     places: Int[np.ndarray, " B"]  # which sentences they are
     candidates: Candidates
-    ended: Float[np.ndarray, "B W"]  # log-probability of each beginning with <end>; −∞ where it may not end here
-    scores: Float[np.ndarray, "B W"]  # what those are worth
+    ended: Float[np.ndarray, "B W E"]  # log-probability of each beginning with each end; −∞ where it may not end here
+    scores: Float[np.ndarray, "B W E"]  # what those are worth
     parents: Int[np.ndarray, "B W"]  # which beginning each of the kept ones continues
     tokens: Int[np.ndarray, "B W"]  # … with which token
     log_probs: Float[np.ndarray, "B W"]
@@ -129,8 +133,9 @@ class Search:
         self.width, self.way = max(config.beam, config.nbest), config.way()
         self.never = config.never_written(special)
         hangs_on_text = prefixes is not None or config.no_repeat or any(len(run) > 1 for run in self.never)
-        # where the next token hangs on the logits alone, the writer itself may find the best; and sentences may join
-        self.may_join = isinstance(writer, Proposing) and not hangs_on_text
+        # where the next token hangs on the logits alone, and one of them ends an output, the writer itself may find
+        # the best; and sentences may join
+        self.may_join = isinstance(writer, Proposing) and not hangs_on_text and not special.also_end
         self.state: State = None
         self.beams = no_beams(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), self.width)
 
@@ -152,21 +157,22 @@ class Search:
         candidates = self.candidates()
         last = way.steps(before.limits) == length
         ended = way.may_end(candidates, before.log_probs, last)
-        scores = way.score(ended, length[:, None])
-        beams, parents = extend(finish(before, ended, scores), candidates)
+        sentences = len(ended)
+        scores = way.score(ended.reshape(sentences, -1), length[:, None]).reshape(ended.shape)
+        beams, parents = extend(finish(before, ended, scores, self.special.ends), candidates)
         if self.tell is not None:
             newest = np.take_along_axis(beams.tokens, before.written[:, None, None], axis=2)[..., 0]
             self.tell(Considered(beams.places, candidates, ended, scores, parents, newest, beams.log_probs))
         if way.cuts and last.any():
             cut = np.where(last[:, None], beams.log_probs, -np.inf)
-            beams = finish(beams, cut, way.score(cut, length[:, None]))
+            beams = finish(beams, cut[..., None], way.score(cut, length[:, None])[..., None], (CUT,))
         settled = way.is_settled(beams.log_probs, beams.done_scores, length, beams.limits, self.config.nbest)
         over = last | settled
         if self.width == 1:
             over |= beams.done_scores[:, 0] > -np.inf
         self.go_on(beams, parents, over)
         for row in np.flatnonzero(over).tolist():
-            yield int(beams.places[row]), hypotheses(beams, row, self.config.nbest)
+            yield int(beams.places[row]), hypotheses(beams, row, self.config.nbest, self.special.also_end)
 
     def candidates(self) -> Candidates:
         beams, most = self.beams, self.width if self.tell is None else 2 * self.width
@@ -198,7 +204,7 @@ def no_beams(places: Int[np.ndarray, " B"], longest: Int[np.ndarray, " B"], widt
     never = np.full((sentences, width), -np.inf, dtype=np.float32)
     counts = np.zeros((sentences, width), dtype=np.int64)
     written = np.zeros(sentences, dtype=np.int64)
-    return Beams(places, longest, written, nothing, log_probs, nothing, never, never, counts)
+    return Beams(places, longest, written, nothing, log_probs, nothing, never, never, counts, counts)
 
 
 def together(some: Beams, others: Beams) -> Beams:
@@ -223,19 +229,28 @@ def newest_tokens(beams: Beams, start: int) -> Int[np.ndarray, "N 1"]:
     return np.where(beams.written[:, None, None] > 0, newest, start).reshape(-1, 1)
 
 
-def finish(beams: Beams, log_probs: Float[np.ndarray, "B W"], scores: Float[np.ndarray, "B W"]) -> Beams:
-    """Keep the best of the beginnings that end here, with this log-probability and score, and of those that ended
-    before."""
+def finish(
+    beams: Beams, log_probs: Float[np.ndarray, "B W E"], scores: Float[np.ndarray, "B W E"], ends: Sequence[int]
+) -> Beams:
+    """Keep the best of the beginnings that end here, with one of these ends and this log-probability and score, and of
+    those that ended before."""
     if not (scores > -np.inf).any():
         return beams
-    scores = np.concatenate([beams.done_scores, scores], axis=1)
-    best = best_places(scores, beams.tokens.shape[1])
-    lengths = np.broadcast_to(beams.written[:, None], beams.done_lengths.shape)
+    sentences, width, kinds = scores.shape
+    worth = np.concatenate([beams.done_scores, scores.reshape(sentences, -1)], axis=1)
+    best = best_places(worth, width)
+
+    def kept(before: Shaped[np.ndarray, "B W"], now: Shaped[np.ndarray, "#B #N"]) -> Shaped[np.ndarray, "B W"]:
+        now = np.broadcast_to(now, (sentences, width * kinds))
+        return np.take_along_axis(np.concatenate([before, now], axis=1), best, axis=1)
+
+    tokens = beams.tokens if kinds == 1 else beams.tokens.repeat(kinds, axis=1)
     return beams._replace(
-        done=np.take_along_axis(np.concatenate([beams.done, beams.tokens], axis=1), best[..., None], axis=1),
-        done_log_probs=np.take_along_axis(np.concatenate([beams.done_log_probs, log_probs], axis=1), best, axis=1),
-        done_scores=np.take_along_axis(scores, best, axis=1),
-        done_lengths=np.take_along_axis(np.concatenate([beams.done_lengths, lengths], axis=1), best, axis=1),
+        done=np.take_along_axis(np.concatenate([beams.done, tokens], axis=1), best[..., None], axis=1),
+        done_log_probs=kept(beams.done_log_probs, log_probs.reshape(sentences, -1)),
+        done_scores=np.take_along_axis(worth, best, axis=1),
+        done_lengths=kept(beams.done_lengths, beams.written[:, None]),
+        done_ends=kept(beams.done_ends, np.tile(ends, width)[None]),
     )
 
 
@@ -258,11 +273,11 @@ def best_places(values: Float[np.ndarray, "B N"], count: int) -> Int[np.ndarray,
     return np.argsort(-values, axis=1, kind="stable")[:, :count]
 
 
-def hypotheses(beams: Beams, row: int, count: int) -> list[Hypothesis]:
-    """The finished hypotheses of one sentence, best first."""
-    parts = (beams.done[row], beams.done_lengths[row], beams.done_log_probs[row], beams.done_scores[row])
+def hypotheses(beams: Beams, row: int, count: int, shown: Sequence[int]) -> list[Hypothesis]:
+    """The finished hypotheses of one sentence, best first; ends that are `shown` are a part of them."""
+    done = (beams.done, beams.done_lengths, beams.done_ends, beams.done_log_probs, beams.done_scores)
     return [
-        Hypothesis(tokens[:length], log_prob, score)
-        for tokens, length, log_prob, score in zip(*(part[:count].tolist() for part in parts), strict=True)
+        Hypothesis(tokens[:length] + ([end] if end in shown else []), log_prob, score)
+        for tokens, length, end, log_prob, score in zip(*(part[row, :count].tolist() for part in done), strict=True)
         if score > -np.inf
     ]

@@ -22,7 +22,7 @@ class Candidates(NamedTuple):
 
     tokens: Int[np.ndarray, "B W K"]
     log_probs: Float[np.ndarray, "B W K"]  # −∞ where fewer than K may be written
-    ended: Float[np.ndarray, "B W"]  # with <end> after it, which is not among the tokens
+    ended: Float[np.ndarray, "B W E"]  # with each of the ends after it, which are not among the tokens
 
 
 @runtime_checkable
@@ -43,7 +43,8 @@ def propose(
 ) -> tuple[Candidates, State]:
     found, state = writer.propose(newest, state, most, end, never)
     tokens, log_probs = (part.reshape(*before.shape, -1) for part in (found.tokens, found.log_probs))
-    return Candidates(tokens, before[..., None] + log_probs, before + found.ended.reshape(before.shape)), state
+    ended = before + found.ended.reshape(before.shape)
+    return Candidates(tokens, before[..., None] + log_probs, ended[..., None]), state
 
 
 @torch.inference_mode()
@@ -65,8 +66,9 @@ def consider(
         forbid_repeats(options, torch.nn.functional.pad(written, (1, 0), value=special.start), no_repeat)
     if prefixes is not None:
         force(options, prefixes, written.shape[2])
-    ended = options[..., special.end].clone()
-    options[..., special.end] = -torch.inf
+    ends = list(special.ends)
+    ended = options[..., ends]
+    options[..., ends] = -torch.inf
     best = options.topk(min(most, options.shape[-1]))
     return Candidates(best.indices.numpy(), best.values.numpy(), ended.numpy())
 

@@ -6,7 +6,8 @@
             beginnings, and by default the search stops when as many as there are beams have ended and the best alive
             is worth no more now. An output that is too long is cut, or ends at no cost.
 
-The length |Y| counts <end>. A beam of one ends with its first <end> in either way: that is greedy search.
+The length |Y| counts <end>. A beam of one ends with its first <end> in either way: that is greedy search. Where a
+model has several ends, the same beginning with each of them is an output of its own.
 """
 
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -30,11 +31,11 @@ class Finish(Protocol):
 
     def may_end(
         self, candidates: Candidates, before: Float[np.ndarray, "B W"], last: Bool[np.ndarray, " B"]
-    ) -> Float[np.ndarray, "B W"]:
+    ) -> Float[np.ndarray, "B W E"]:
         """Log-probabilities of ending here; −∞ where a beginning may not. `before` are those without it."""
         ...
 
-    def score(self, log_probs: Float[np.ndarray, "B W"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B W"]:
+    def score(self, log_probs: Float[np.ndarray, "B N"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B N"]:
         """What outputs of this log-probability and length are worth, <end> counted."""
         ...
 
@@ -72,7 +73,7 @@ class Wu(NamedTuple):
         candidates: Candidates,
         before: Float[np.ndarray, "B W"],
         last: Bool[np.ndarray, " B"],
-    ) -> Float[np.ndarray, "B W"]:
+    ) -> Float[np.ndarray, "B W E"]:
         """Not where W other tokens are likelier, unless there is no room for one more.
 
         So a beam of one ends where greedy search does, and a beam of the whole vocabulary may end anywhere.
@@ -80,10 +81,10 @@ class Wu(NamedTuple):
         width, most = before.shape[1], candidates.log_probs.shape[2]
         if most < width:
             return candidates.ended
-        outdone = candidates.log_probs[..., width - 1] > candidates.ended
-        return np.where(outdone & ~last[:, None], -np.inf, candidates.ended)
+        outdone = candidates.log_probs[..., width - 1, None] > candidates.ended
+        return np.where(outdone & ~last[:, None, None], -np.inf, candidates.ended)
 
-    def score(self, log_probs: Float[np.ndarray, "B W"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B W"]:
+    def score(self, log_probs: Float[np.ndarray, "B N"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B N"]:
         return log_probs / length_penalty(length, self.alpha)
 
     def is_settled(
@@ -113,15 +114,20 @@ class Mean(NamedTuple):
 
     def may_end(
         self, candidates: Candidates, before: Float[np.ndarray, "B W"], last: Bool[np.ndarray, " B"]
-    ) -> Float[np.ndarray, "B W"]:
-        """Where it is among the W likeliest options of all beginnings together."""
+    ) -> Float[np.ndarray, "B W E"]:
+        """Where it is among the W likeliest options of all beginnings together. What is forced is <end>, the first."""
         sentences, width = before.shape
-        options = np.concatenate([candidates.log_probs.reshape(sentences, -1), candidates.ended], axis=1)
-        least = np.partition(options, -width, axis=1)[:, -width, None]
+        options = np.concatenate(
+            [part.reshape(sentences, -1) for part in (candidates.log_probs, candidates.ended)], axis=1
+        )
+        least = np.partition(options, -width, axis=1)[:, -width, None, None]
         ended = np.where(candidates.ended < least, -np.inf, candidates.ended)
-        return np.where(last[:, None], before, ended) if self.free_end else ended
+        if self.free_end and last.any():
+            ended[last] = -np.inf
+            ended[last, :, 0] = before[last]
+        return ended
 
-    def score(self, log_probs: Float[np.ndarray, "B W"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B W"]:
+    def score(self, log_probs: Float[np.ndarray, "B N"], length: Int[np.ndarray, "B 1"]) -> Float[np.ndarray, "B N"]:
         return log_probs / length.astype(np.float64) ** self.power
 
     def is_settled(

@@ -61,7 +61,14 @@ class TextWriter:
             if not text.endswith(HALF):
                 yield text[len(shown) :]
                 shown = text
+            if self.ends_with(token):
+                break
         yield self.tokenizer.decode(line)[len(shown) :]
+
+    def ends_with(self, token: int) -> bool:
+        """Whether a text is over with this token: with `end`, where that does not end lines, or with another end."""
+        special = self.tokenizer.special
+        return token in special.also_end or (self.tokenizer.writes_newlines and token == special.end)
 
     def read(self, prompt: str) -> list[int]:
         """Ids of the prompt; a text begins as a line does, after `end`. Where `end` ends whole texts, a prompt may be

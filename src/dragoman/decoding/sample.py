@@ -44,6 +44,7 @@ def sample(
             log_probs[place] += float(log_p[row, token])
             if token != special.end:
                 tokens[place].append(token)
+            if token not in special.ends:
                 going.append(row)
         places = [places[row] for row in going]
         newest = torch.tensor([[tokens[place][-1]] for place in places])

@@ -105,6 +105,11 @@ class Translator:
             notice(f"this model cannot be computed in {precision} here; it is computed in float32")
         return engine or self.model
 
+    def lone_writer(self) -> Any:
+        """The one that `translate` uses for a single text: all threads compute it together."""
+        writer = self.writer("float32", lambda _: None)
+        return writer.with_threads(torch.get_num_threads()) if isinstance(writer, Engine) else writer
+
     def parts(
         self, texts: Sequence[str], prefixes: Sequence[str] | None, first_line: int, split: bool, notice: Notice
     ) -> Iterator[Part]:
@@ -123,8 +128,9 @@ class Translator:
     def beginnings(self, prefixes: Sequence[str]) -> list[list[int]]:
         target = self.tokenizers.target
         found = target.encode([clean(prefix) for prefix in prefixes])
+        special = target.special
         for prefix, ids in zip(prefixes, found, strict=True):
-            if set(ids) & set(target.special.never_written()):
+            if set(ids) & {*special.never_written(), *special.also_end}:
                 raise UsageError(
                     "E-USE-09", f"the prefix {prefix!r} holds what this model cannot write; choose another"
                 )

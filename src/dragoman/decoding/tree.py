@@ -32,16 +32,16 @@ class Tree:
     def __init__(self, special: SpecialIds, way: Finish) -> None:
         self.nodes = [Node(None, 0, special.start, 0.0, 0.0, "kept")]
         self.alive = [0]  # the node of each beginning of the beam
-        self.end, self.way = special.end, way
+        self.ends, self.way = special.ends, way
 
     def grow(self, seen: Considered) -> None:
         if not self.alive:  # nothing may be written any more, after a forced <end>
             return
         step = self.nodes[self.alive[0]].step + 1
         for beam, node in enumerate(self.alive):
-            ended, score = float(seen.ended[0, beam]), float(seen.scores[0, beam])
-            if ended > -np.inf:
-                self.nodes.append(Node(node, step, self.end, ended, score, "finished"))
+            ends = zip(self.ends, seen.ended[0, beam].tolist(), seen.scores[0, beam].tolist(), strict=True)
+            found = [Node(node, step, end, log_prob, score, "finished") for end, log_prob, score in ends]
+            self.nodes += [one for one in found if one.log_prob > -np.inf]
         kept = list(zip(seen.parents[0].tolist(), seen.tokens[0].tolist(), seen.log_probs[0].tolist(), strict=True))
         before = self.alive
         self.prune(seen, step, {(parent, token) for parent, token, _ in kept}, kept[-1][2])
@@ -73,7 +73,8 @@ class Tree:
         closed = []
         for place, node in enumerate(self.nodes):
             if node.state == "finished":
-                rank = ranks.get(self.path(node))
+                shown = () if node.token == self.ends[0] else (node.token,)
+                rank = ranks.get((*self.path(node), *shown))
                 reason = "" if rank else f"score {node.score:.3f} is below {worst:.3f}, the last of {len(outputs)}"
                 node = node._replace(rank=rank, reason=reason)
             elif place in self.alive:

@@ -27,12 +27,13 @@ class Watched(NamedTuple):
 @torch.inference_mode()
 def watch_translation(model: Any, tokenizers: Tokenizers, source: list[int], target: list[int]) -> Watched:
     """As the model reads `source` and writes `target`; a row of cross attention is the token that it writes then."""
-    batch = make_batch([(source, target)], tokenizers.special)
+    whole = tokenizers.special.ended(target)
+    batch = make_batch([(source, whole[:-1])], tokenizers.special)
     with watching(model) as seen, watching_turns(model) as turns:
         logits = model(batch.source, batch.source_mask, batch.target_in)
     read = tokenizers.source.pieces(batch.source[0].tolist())
     given = tokenizers.target.pieces(batch.target_in[0].tolist())
-    written = tokenizers.target.pieces(batch.target_out[0].tolist())
+    written = tokenizers.target.pieces(whole)
     maps = []
     for layer, looks in seen.items():
         cross = layer.endswith("source_attention")

@@ -70,8 +70,9 @@ def config(folder: Folder) -> GptConfig:
 
 def tokenizers(folder: Folder) -> Tokenizers:
     """One id is padding, start, end and unknown at once: bytes leave nothing unknown."""
-    end = folder.token_id("eos_token_id", 50256)
-    special = SpecialIds(pad=end, start=folder.token_id("bos_token_id", end), end=end, unknown=end)
+    end, *others = folder.token_ids("eos_token_id", 50256)
+    start = folder.token_id("bos_token_id", end)
+    special = SpecialIds(pad=end, start=start, end=end, also_end=tuple(others), unknown=end)
     one = Pipeline(open_pipeline(folder) or byte_pairs(folder), special)
     return Tokenizers(one, one)
 

@@ -63,9 +63,28 @@ class Folder(NamedTuple):
         return str(given["content"] if isinstance(given, dict) else given)
 
     def token_id(self, name: str, usual: int) -> int:
-        """An id by what it is for, such as `eos_token_id`: as `generate` takes it, or as the model says."""
+        """An id by what it is for, such as `pad_token_id`; the first one where there are several."""
+        return self.token_ids(name, usual)[0]
+
+    def token_ids(self, name: str, usual: int) -> list[int]:
+        """All that there are of it, such as `eos_token_id`: as `generate` takes it, or as the model says."""
         given = next((place[name] for place in (self.generation, self.config) if place.get(name) is not None), usual)
-        return int(given[0] if isinstance(given, list) else given)
+        ids = list(dict.fromkeys(given)) if isinstance(given, list) else [given]
+        wrong = [one for one in ids if not isinstance(one, int) or isinstance(one, bool) or one < 0]
+        if wrong or not ids:
+            raise DataError(
+                "E-IMP-02", f"{self.path} has {name} = {given!r}, and an id is a number from 0 on; fetch it again"
+            )
+        return ids
+
+    def naming(self, token: int) -> str:
+        """A special id with the name that it is given under; or as the usual one, where no file gives it."""
+        names = [
+            name
+            for name, given in {**self.config, **self.generation}.items()
+            if name.endswith("_token_id") and (token in given if isinstance(given, list) else given == token)
+        ]
+        return f"{' = '.join(names)} = {token}" if names else f"no id for a special token, which is then {token},"
 
     def longest(self, usual: int) -> int:
         """Tokens that a text may have by its tokenizer; a number beyond all sense says that nobody knows."""
@@ -140,7 +159,7 @@ def read_pickle(path: Path) -> dict[str, Tensor]:
         raise DataError(
             "E-IMP-04", f"{path} holds more than tensors, which could run code; nothing of it was run: do not trust it"
         ) from None
-    except (OSError, RuntimeError, EOFError) as problem:
+    except Exception as problem:  # bytes of any kind may stand there, and torch raises many kinds for them
         raise DataError("E-IMP-01", f"{path} cannot be read ({one_line(problem)}); fetch it again") from None
     if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
         raise DataError("E-IMP-04", f"{path} is no list of tensors; it cannot be imported")

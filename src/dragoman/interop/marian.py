@@ -14,6 +14,7 @@ from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers
 
 CURVES = named_by_huggingface("silu") | ACTIVATIONS
+END = 0  # where a folder does not say
 PROJECTIONS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
 
 
@@ -91,10 +92,12 @@ def tokenizers(folder: Folder) -> Tokenizers:
     """A source and a target side even where the ids are the same: each has its own way to cut a text."""
     listed = read_json(folder.path / "vocab.json")
     pad = folder.token_id("pad_token_id", 58100)
+    end, *others = folder.token_ids("eos_token_id", END)
     special = SpecialIds(
         pad=pad,
         start=folder.token_id("decoder_start_token_id", pad),
-        end=folder.token_id("eos_token_id", 0),
+        end=end,
+        also_end=tuple(others),
         unknown=listed.get(folder.token("unk_token", "<unk>"), 1),
     )
     apart = "target_vocab.json" if folder.tokenizer.get("separate_vocabs", False) else "vocab.json"
@@ -106,7 +109,8 @@ def tokenizers(folder: Folder) -> Tokenizers:
 def about(folder: Folder, config: Settings) -> dict[str, Any]:  # noqa: ARG001
     languages = [str(folder.tokenizer.get(name) or "") for name in ("source_lang", "target_lang")]
     longest = folder.config.get("max_position_embeddings", 1024) - 1
-    settings = search(folder, {"forced_eos_token_id": folder.token_id("eos_token_id", 0)})
+    ends = folder.token_ids("eos_token_id", END)
+    settings = search(folder, ends, {"forced_eos_token_id": ends[0]})
     return {"search": settings, "languages": languages, "longest": longest}
 
 

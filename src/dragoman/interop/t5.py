@@ -14,6 +14,7 @@ from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizer, Tokenizers
 
 DISTANCES = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+END = 1  # where a folder does not say
 PROJECTIONS = {"q": "query", "k": "key", "v": "value", "o": "output"}
 
 
@@ -103,8 +104,8 @@ def config(folder: Folder) -> T5Config:
 
 def tokenizers(folder: Folder) -> Tokenizers:
     pad = folder.token_id("pad_token_id", 0)
-    start, end = folder.token_id("decoder_start_token_id", pad), folder.token_id("eos_token_id", 1)
-    special = SpecialIds(pad=pad, start=start, end=end, unknown=2)
+    start, (end, *others) = folder.token_id("decoder_start_token_id", pad), folder.token_ids("eos_token_id", END)
+    special = SpecialIds(pad=pad, start=start, end=end, also_end=tuple(others), unknown=2)
     model = open_pipeline(folder)
     if model is None:
         one: Tokenizer = pieces_with_sentinels(folder, special)
@@ -117,7 +118,8 @@ def tokenizers(folder: Folder) -> Tokenizers:
 
 
 def about(folder: Folder, config: Settings) -> dict[str, Any]:  # noqa: ARG001
-    return {"search": search(folder), "languages": ["", ""], "longest": folder.longest(512) - 1}
+    settings = search(folder, folder.token_ids("eos_token_id", END))
+    return {"search": settings, "languages": ["", ""], "longest": folder.longest(512) - 1}
 
 
 T5 = Foreign(config, table, tokenizers, about)

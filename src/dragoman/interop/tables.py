@@ -111,8 +111,14 @@ def with_originals(weights: Mapping[str, Tensor], table: Table) -> dict[str, Ten
 
 
 def moved(entry: str | Moved, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
-    names, parts = ((entry,), [tensor]) if isinstance(entry, str) else (entry.names, entry.change(tensor))
-    yield from zip(names, parts, strict=True)
+    if isinstance(entry, str):
+        yield entry, tensor
+        return
+    try:
+        parts = entry.change(tensor)
+    except (RuntimeError, IndexError):  # of other dimensions than it must have; its shape is told as it is
+        parts = [tensor] * len(entry.names)
+    yield from zip(entry.names, parts, strict=True)
 
 
 def look_up(name: str, table: Table) -> tuple[str, Entry | None]:

@@ -80,6 +80,8 @@ class Classifying:
         }
         if request.family == "bert":
             fixed |= {"separator": self.tokenizers.special.end, "longest": self.positions()}
+        if request.family == "bag":
+            fixed["pairs"] = plan.pairs_for(self.tokens())
         texts, most = len(self.data.train), plan.epochs_for_classes(request.family, self.tokens())
         budget = plan.Budget(texts, work * texts / self.tokens(), request.epochs, most)
         return plan.plan_model(self.name, fixed, request, budget)

@@ -162,7 +162,7 @@ class ForClasses(NamedTuple):
 
 
 CLASSIFIERS = {
-    "bag": ForClasses([{"width": 128, "heads": 8}], dropout=0.3, steps=2000, rate=0.5),
+    "bag": ForClasses([{"width": 128, "heads": 8}], dropout=0.3, steps=1000, rate=0.5),
     "rnn": ForClasses(
         [{"width": width, "embedding": embedding} for width, embedding in ((128, 128), (256, 128), (512, 256))],
         dropout=0.5,
@@ -270,6 +270,12 @@ def epochs_for_classes(family: str, tokens: int) -> float:
     """So many that the steps are done; more of them only learn a small corpus by heart."""
     fewest, most = CLASSIFYING_EPOCHS
     return min(most, max(fewest, CLASSIFIERS[family].steps * CLASSIFYING["tokens_per_step"] / tokens))
+
+
+def pairs_for(tokens: int) -> int:
+    """Vectors that the pairs of tokens in a bag share: one for ten tokens of the corpus, to a thousand. With fewer,
+    pairs that mean different things share one; with more, each is met too seldom to be learned."""
+    return 1000 * round(min(32_000, max(4000, tokens / 10)) / 1000)
 
 
 def dropout_for(config: Any, budget: Budget) -> float:

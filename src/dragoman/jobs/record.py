@@ -61,12 +61,13 @@ def machine_of(run: Run) -> dict[str, Any]:
         "torch": torch.__version__,
         "cpu": processor(),
         "native": native.level(),
+        "dropout": "seeded for each part of a batch",
         "threads": torch.get_num_threads(),
         "workers": run.workers.size,
     }
 
 
-BEFORE = {"native": "none"}  # what runs had that were begun before it was written down
+BEFORE = {"native": "none", "dropout": "seeded for each batch"}  # of runs begun before it was written down
 
 
 def other_machine(recorded: dict[str, Any], run: Run) -> str:

@@ -4,7 +4,7 @@
     known run     read run.toml; refuse what may not change; find the newest checkpoint
     either way    follow the run to its end
 
-All of it is a generator of events. Standing time limits are real: `--minutes` counts from the moment of the call.
+All of it is a generator of events. `--minutes` is a real limit: it counts from the moment of the call.
 
 Under torchrun the first worker leads: it does all of the above, and the others join it in the run it has made.
 """
@@ -44,6 +44,7 @@ from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
 from dragoman.training.rows import LearnsByRows
 from dragoman.training.settings import TrainingConfig
 from dragoman.training.sharding import refuse_odd_sharding
+from dragoman.training.team import team_size
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3
@@ -61,14 +62,29 @@ class Planned(NamedTuple):
     lines: list[tuple[str, str]]
 
 
+class Began(NamedTuple):
+    """The moment of the call, and whether what is done before the first step is part of the time given."""
+
+    moment: float
+    preparing_counts: bool
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.moment
+
+    def seconds_used(self) -> float:
+        return self.seconds() if self.preparing_counts else 0.0
+
+
 def start(
     request: Request,
     *,
     threads: int | None = None,
     fresh: bool = False,
     dry_run: bool = False,
+    training_alone: bool = False,
 ) -> Iterator[Event | Planned]:
-    began = time.monotonic()
+    """With `training_alone` the minutes are those of the steps and validations; what comes before is not counted."""
+    began = Began(time.monotonic(), preparing_counts=not training_alone)
     keep_memory()
     use_threads(threads_for(request, threads))
     request = resolve(request)
@@ -98,7 +114,7 @@ def threads_for(request: Request, threads: int | None) -> int | None:
 
 
 def lead(
-    folder: Path, request: Request, sources: Sources, began: float, workers: Workers, *, fresh: bool
+    folder: Path, request: Request, sources: Sources, began: Began, workers: Workers, *, fresh: bool
 ) -> Iterator[Event | Planned]:
     """What the first worker does, and the only one: begin the run or open it, and then train."""
     with ExitStack() as held:
@@ -151,7 +167,7 @@ def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
 
 
 def begin(
-    folder: Path, named: Path, request: Request, sources: Sources, began: float, workers: Workers
+    folder: Path, named: Path, request: Request, sources: Sources, began: Began, workers: Workers
 ) -> Generator[Event | Planned, None, Run]:
     """Prepare, plan and time; run.toml comes last, so a run without it has not begun. `named` is what people see."""
     saved = open_model(Path(request.start_from)) if request.start_from else None
@@ -170,36 +186,39 @@ def begin(
     asked = task.plan_training(config) | request.asked("training")
     if TrainingConfig.read(asked, section="training").sharding:
         asked = {"optimizer": "adamw"} | asked  # the usual one needs whole matrices
-    asked = share_out(task, asked, workers) | asked
+    asked = share_out(task, config, asked, workers) | asked
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
     moment = 1.0 if counted else min(LONGEST_TIMING, TIMING * 60 * minutes)
     timing = time_run(folder, task, config, asked, request.seed, moment, workers.size)
-    left = 60 * minutes - (time.monotonic() - began)
+    left = 60 * minutes - began.seconds_used()
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
     if training.steps == 1 and "steps" not in asked and not request.epochs:
-        yield Notice(f"preparing took all of the {minutes:g} minutes; one step is trained, so give it more")
+        yield Notice(f"{minutes:g} minutes are over with preparing or one step; one step is trained, so give it more")
     run = Run(folder, task, training, build_model(config, request.seed), request.seed, as_asked(workers, training))
     if saved:
         take_over(run.model, saved.model, Path(request.start_from))
     vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
     refuse_full_disk(named, disk_needed(run))
-    yield Planned(describe(run, named, timing, time.monotonic() - began, vectors))
+    yield Planned(describe(run, named, timing, began.seconds(), vectors))
     run.progress.steps = training.steps
     run.save()  # from here on a kill costs nothing
     write_toml(folder / "run.toml", record(request, sources, run, timing, minutes, vectors))
     return run
 
 
-def share_out(task: Task, asked: dict[str, Any], workers: Workers) -> dict[str, Any]:
-    """Into how many parts to cut each batch. Where workers come and go they are the same parts for any number of them;
-    a step of which nothing can be shared is for one worker."""
+def share_out(task: Task, config: Settings, asked: dict[str, Any], workers: Workers) -> dict[str, Any]:
+    """Into how many parts to cut each batch: one for each thread. Where workers come and go they are the same parts
+    for any number of them; a step of which nothing can be shared is for one thread or worker, or for all threads of
+    one in every operation."""
     training = TrainingConfig.read(asked, section="training")
     refuse_odd_sharding(training)
-    shared = is_under_torchrun() or training.reproducible
     refuse_what_cannot_be_shared(task, training, workers)
-    if not shared or cannot_be_shared(task, training):
+    if cannot_be_shared(task, training):
         return {}
-    return {"slices": -(-max(SLICES, workers.size) // training.accumulate)}
+    if is_under_torchrun() or training.reproducible:
+        return {"slices": -(-max(SLICES, workers.size) // training.accumulate)}
+    whole = config.model_dump().get("batch_norm", False)  # what its norms see must be the whole batch
+    return {} if whole else {"slices": team_size()}
 
 
 def cannot_be_shared(task: Task, training: TrainingConfig) -> str:

@@ -27,6 +27,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from dragoman.modules.activations import softmax, tanh
+from dragoman.modules.dropout import drop
 from dragoman.modules.short_attention import attend, can_attend
 
 Score = Callable[[Tensor, Tensor], Tensor]  # (B H Q d), (B H K d) -> (B H Q K)
@@ -105,15 +106,15 @@ class Attention(nn.Module):
         """Read `memory` once for each state. `bias` is added to the scores: how T5 and ALiBi tell positions."""
         queries = split_heads(self.to_query(states), self.heads)
         dropout = self.dropout if self.training else 0.0
-        if self.score in SCALES and self.watcher is None:  # the same, fused
-            context = fused(queries, memory, mask, bias, dropout, SCALES[self.score])
+        if self.score in SCALES and self.watcher is None and not dropout:  # the same, fused
+            context = fused(queries, memory, mask, bias, SCALES[self.score])
         else:
             scores = self.score(queries, memory.keys)
             scores = scores if bias is None else scores + bias
             weights = attention_weights(scores, mask)
             if self.watcher is not None:
                 self.watcher(Looked(scores.detach(), mask, weights.detach()))
-            context = F.dropout(weights, dropout) @ memory.values
+            context = (drop(weights, dropout) if dropout else weights) @ memory.values
         return self.to_output(merge_heads(context))
 
 
@@ -122,14 +123,13 @@ def fused(
     memory: Memory,
     mask: Bool[Tensor, "#B #H #Q #K"] | None,
     bias: Float[Tensor, "#B #H #Q #K"] | None,
-    dropout: float,
     scale: float | None,
 ) -> Float[Tensor, "B H Q e"]:
     """Scores, softmax and sum in one call: ours for sentences, torch's for all else."""
-    if dropout == 0.0 and can_attend(queries, *memory):
+    if can_attend(queries, *memory):
         return attend(queries, *memory, mask, bias, scale)
     shown = mask if bias is None else hide_in(bias, mask)
-    return F.scaled_dot_product_attention(queries, *memory, shown, dropout, scale=scale)
+    return F.scaled_dot_product_attention(queries, *memory, shown, scale=scale)
 
 
 def hide_in(

@@ -1,9 +1,14 @@
 """Dropout: in training, zero a share p of the numbers and scale the others by 1/(1−p); otherwise do nothing.
 
 torch draws its masks one number at a time on a CPU, which takes an eighth of a small model's training time. Here a
-mask costs one random byte a number, drawn by a fast generator that is seeded from torch's own: `torch.manual_seed`
-still decides everything.
+mask costs one random byte a number, drawn by a fast generator. It is seeded from torch's own, so `torch.manual_seed`
+decides everything; or, inside `seeded`, from a number of the thread's own, since threads that drew from one generator
+would get what is left by the others.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import local
 
 import numpy as np
 import torch
@@ -20,15 +25,37 @@ class Dropout(nn.Module):
     def forward(self, x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         if not self.training or self.share == 0.0:
             return x
-        if x.device.type != "cpu":
-            return F.dropout(x, self.share)
-        zeroed = min(255, max(1, round(256 * self.share)))  # of 256 values that a byte can take
-        return x * random_bytes_from(zeroed, x.shape).to(x.dtype).mul_(256 / (256 - zeroed))
+        return drop(x, self.share)
+
+
+def drop(x: Float[Tensor, "*any"], share: float) -> Float[Tensor, "*any"]:
+    if x.device.type != "cpu":
+        return F.dropout(x, share)
+    zeroed = min(255, max(1, round(256 * share)))  # of 256 values that a byte can take
+    return x * random_bytes_from(zeroed, x.shape).to(x.dtype).mul_(256 / (256 - zeroed))
+
+
+own = local()  # .seeds: where this thread's come from, while it is inside `seeded`
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Inside this block the masks that this thread draws follow from `seed` alone."""
+    own.seeds = np.random.SFC64(seed)
+    try:
+        yield
+    finally:
+        del own.seeds
+
+
+def next_seed() -> int:
+    seeds = getattr(own, "seeds", None)
+    return int(torch.randint(1 << 62, ()).item()) if seeds is None else int(seeds.random_raw())
 
 
 def random_bytes_from(least: int, shape: torch.Size) -> Bool[Tensor, "*any"]:
     """True where a random byte is at least `least`."""
-    generator = np.random.SFC64(int(torch.randint(1 << 62, ()).item()))
+    generator = np.random.SFC64(next_seed())
     numbers = generator.random_raw((shape.numel() + 7) // 8).view(np.uint8)[: shape.numel()]
     return torch.from_numpy(numbers).view(shape) >= least
 

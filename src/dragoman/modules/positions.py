@@ -39,9 +39,10 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", waves(ready, width).float(), persistent=False)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "T D"]:
-        if start + length > len(self.table):
-            self.table = self.waves(2 * (start + length), self.width).to(self.table)
-        return self.table[start : start + length]
+        table = self.table  # threads may go through here together, and each of them make it longer
+        if start + length > len(table):
+            table = self.table = self.waves(2 * (start + length), self.width).to(table)
+        return table[start : start + length]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "SinusoidalPositions":
         """A move to another device or precision starts from float64 again, so nothing is rounded twice."""

@@ -54,25 +54,25 @@ class ShortAttention(torch.autograd.Function):
         context = like_places(queries)
         weights = queries.new_empty(shape) if learns else None
         asked = describe(queries, keys, values, context, scale)
-        if mask is not None:
-            mask = mask.expand(shape)
-            asked.mask, asked.mask_steps = mask.data_ptr(), (ctypes.c_int64 * 4)(*mask.stride())
+        mask = None if mask is None else mask.expand(shape)
+        show(mask, asked)
         if bias is not None:
             spread = bias.expand(shape)
             asked.bias, asked.bias_steps = spread.data_ptr(), (ctypes.c_int64 * 4)(*spread.stride())
         asked.weights = None if weights is None else weights.data_ptr()
         library().attend(ctypes.byref(asked))
-        ctx.save_for_backward(queries, keys, values, weights)
+        ctx.save_for_backward(queries, keys, values, weights, mask)
         ctx.scale, ctx.bias_shape = scale, None if bias is None else bias.shape
         return context
 
     @staticmethod
     def backward(ctx: Any, *above: Tensor) -> tuple[Tensor | None, ...]:
-        queries, keys, values, weights = ctx.saved_tensors
+        queries, keys, values, weights, mask = ctx.saved_tensors
         incoming = above[0] if above[0].stride(-1) == 1 else above[0].contiguous()
         slopes = [like_places(part) for part in (queries, keys, values)]
         to_bias = torch.empty_like(weights) if ctx.needs_input_grad[4] else None
         asked = describe(queries, keys, values, incoming, ctx.scale)
+        show(mask, asked)
         asked.to_query, asked.to_key, asked.to_value = map(heads_of, slopes)
         asked.weights = weights.data_ptr()
         asked.to_bias = None if to_bias is None else to_bias.data_ptr()
@@ -91,6 +91,12 @@ def describe(queries: Tensor, keys: Tensor, values: Tensor, context: Tensor, sca
         torch.get_num_threads(), texts, heads, count, keys.shape[2], width, scale,
         heads_of(queries), heads_of(keys), heads_of(values), heads_of(context),
     )  # fmt: skip
+
+
+def show(mask: Bool[Tensor, "B H Q K"] | None, asked: native.Attending) -> None:
+    """What may be seen: on the way back too, where what was hidden is not computed either."""
+    if mask is not None:
+        asked.mask, asked.mask_steps = mask.data_ptr(), (ctypes.c_int64 * 4)(*mask.stride())
 
 
 def heads_of(x: Float[Tensor, "B H N d"]) -> native.Heads:

@@ -205,33 +205,34 @@ inline float sum_of_exponentials(const float *x, int n, float shift) {
 
 // ── float32 ─────────────────────────────────────────────────────────────────────────────────
 
-// y[R][COLUMNS] = x[R][in] · panel[in][64], COLUMNS of its 64 columns
-template <int R> inline void multiply_floats(const float *x, int in, const float *panel, float *y, int stride) {
-    constexpr int V = COLUMNS / LANES;
+// y[R][V vectors] = x[R][in] · w[in][V vectors]; rows of each are so many numbers apart
+template <int R, int V>
+inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step) {
     Lanes sums[R][V];
     UNROLL
     for (int r = 0; r < R; r++)
         UNROLL
         for (int v = 0; v < V; v++) sums[r][v] = Lanes{};
     for (int k = 0; k < in; k++) {
-        Lanes w[V];
+        Lanes row[V];
         UNROLL
-        for (int v = 0; v < V; v++) w[v] = load(panel + k * PANEL + v * LANES);
+        for (int v = 0; v < V; v++) row[v] = load(w + k * w_step + v * LANES);
         UNROLL
         for (int r = 0; r < R; r++) {
-            Lanes a = x[r * in + k] - Lanes{};
+            Lanes a = x[r * x_step + k] - Lanes{};
             UNROLL
-            for (int v = 0; v < V; v++) sums[r][v] += a * w[v];
+            for (int v = 0; v < V; v++) sums[r][v] += a * row[v];
         }
     }
     UNROLL
     for (int r = 0; r < R; r++)
         UNROLL
-        for (int v = 0; v < V; v++) store(y + r * stride + v * LANES, sums[r][v]);
+        for (int v = 0; v < V; v++) store(y + r * y_step + v * LANES, sums[r][v]);
 }
 
 template <int R> inline void panel_floats(const float *x, int in, const float *panel, float *y, int stride) {
-    for (int c = 0; c < PANEL; c += COLUMNS) multiply_floats<R>(x, in, panel + c, y + c, stride);
+    for (int c = 0; c < PANEL; c += COLUMNS)
+        some_products<R, COLUMNS / LANES>(x, in, in, panel + c, PANEL, y + c, stride);
 }
 
 // ── int8 ────────────────────────────────────────────────────────────────────────────────────

@@ -64,30 +64,6 @@ template <class Work> void for_each(int count, int threads, const Work &work) {
 
 constexpr int WIDE = LANES == 16 ? 4 : 2;  // vectors of a row that are summed together
 
-template <int R, int V>
-inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step) {
-    Lanes sums[R][V];
-    UNROLL
-    for (int r = 0; r < R; r++)
-        UNROLL
-        for (int v = 0; v < V; v++) sums[r][v] = Lanes{};
-    for (int k = 0; k < in; k++) {
-        Lanes row[V];
-        UNROLL
-        for (int v = 0; v < V; v++) row[v] = load(w + k * w_step + v * LANES);
-        UNROLL
-        for (int r = 0; r < R; r++) {
-            Lanes a = x[r * x_step + k] - Lanes{};
-            UNROLL
-            for (int v = 0; v < V; v++) sums[r][v] += a * row[v];
-        }
-    }
-    UNROLL
-    for (int r = 0; r < R; r++)
-        UNROLL
-        for (int v = 0; v < V; v++) store(y + r * y_step + v * LANES, sums[r][v]);
-}
-
 struct View {  // a matrix whose rows are `step` numbers apart
     const float *data;
     int64_t step;
@@ -100,14 +76,25 @@ template <int R> inline void row_products(View x, int in, View w, int n, float *
     for (; i < n; i += LANES) some_products<R, 1>(x.data, x.step, in, w.data + i, w.step, y + i, y_step);
 }
 
+struct Bounds {  // what is not zero, row by row; null where all of it is asked for
+    const int *columns = nullptr;  // of the result: those before this one
+    const int *after = nullptr, *before = nullptr;  // terms of a sum: from one to the other; `after` never falls
+};
+
+template <int R> void some_rows(View x, int in, View w, int n, float *y, int64_t y_step, const Bounds &b, int r) {
+    auto most = [&](const int *bound, int all) { return bound ? *std::max_element(bound + r, bound + r + R) : all; };
+    int first = b.after ? b.after[r] : 0, terms = std::max(0, most(b.before, in) - first);
+    int columns = std::min(n, round_up(most(b.columns, n), LANES));
+    row_products<R>({x.data + r * x.step + first, x.step}, terms, {w.data + first * w.step, w.step}, columns, y + r * y_step, y_step);
+}
+
 // y[rows][n] = x[rows][in] · w[in][n]; n is a multiple of LANES
-void products(View x, int rows, int in, View w, int n, float *y, int64_t y_step) {
+void products(View x, int rows, int in, View w, int n, float *y, int64_t y_step, const Bounds &b = {}) {
     int r = 0;
-    for (; r + 4 <= rows; r += 4, x.data += 4 * x.step) row_products<4>(x, in, w, n, y + r * y_step, y_step);
-    y += r * y_step;
-    if (rows - r == 3) row_products<3>(x, in, w, n, y, y_step);
-    if (rows - r == 2) row_products<2>(x, in, w, n, y, y_step);
-    if (rows - r == 1) row_products<1>(x, in, w, n, y, y_step);
+    for (; r + 4 <= rows; r += 4) some_rows<4>(x, in, w, n, y, y_step, b, r);
+    if (rows - r == 3) some_rows<3>(x, in, w, n, y, y_step, b, r);
+    if (rows - r == 2) some_rows<2>(x, in, w, n, y, y_step, b, r);
+    if (rows - r == 1) some_rows<1>(x, in, w, n, y, y_step, b, r);
 }
 
 // ── one head of one text ────────────────────────────────────────────────────────────────────
@@ -137,8 +124,29 @@ struct Matrix {  // room for rows of `width` numbers, which is a multiple of LAN
     }
 };
 
+// Which keys a query may see lie before one place; from which query on each key is seen. Half of a decoder's scores
+// are in its future and padding is behind every text: neither is computed.
+struct Sight {
+    std::vector<int> until, from;
+
+    void look(const Attending &a, int text, int head) {
+        const int64_t *step = a.mask_steps;
+        until.assign(a.queries, a.keys);
+        for (int i = 0; a.mask && i < a.queries; i++) {
+            const uint8_t *mask = a.mask + text * step[0] + head * step[1] + i * step[2];
+            int &end = until[i];
+            if (i && !step[2]) end = until[i - 1];
+            else while (end && !mask[(end - 1) * step[3]]) end--;
+        }
+        from.assign(a.keys, a.queries);
+        for (int i = 0, seen = 0; i < a.queries; i++)
+            while (seen < until[i]) from[seen++] = i;
+    }
+};
+
 struct Desk {
     Matrix keys, queries, above, values, scores, slopes, turned, hidden, result;
+    Sight sight;
 };
 thread_local Desk desk;
 
@@ -151,11 +159,11 @@ View read(const Heads &from, int text, int head, int rows, int width, Matrix &ro
 }
 
 // to[rows][width] = x[rows][in] · w[in][width]
-void write(View x, int rows, int in, View w, int width, const Heads &to, int text, int head) {
+void write(View x, int rows, int in, View w, int width, const Heads &to, int text, int head, const Bounds &b) {
     float *there = to.data + offset(to, text, head);
-    if (width % LANES == 0) return products(x, rows, in, w, width, there, to.place);
+    if (width % LANES == 0) return products(x, rows, in, w, width, there, to.place, b);
     float *result = desk.result.of(rows, width);
-    products(x, rows, in, w, desk.result.width, result, desk.result.width);
+    products(x, rows, in, w, desk.result.width, result, desk.result.width, b);
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < width; i++) there[r * to.place + i] = result[static_cast<int64_t>(r) * desk.result.width + i];
 }
@@ -164,16 +172,18 @@ void write(View x, int rows, int in, View w, int width, const Heads &to, int tex
 void hide(const Attending &a, int text, int head, int query, float *hidden, int width) {
     const int64_t *step = a.bias_steps;
     const float *bias = a.bias ? a.bias + text * step[0] + head * step[1] + query * step[2] : nullptr;
-    for (int j = 0; j < a.keys; j++) hidden[j] = bias ? bias[j * step[3]] : 0.0f;
-    for (int j = a.keys; j < width; j++) hidden[j] = -INFINITY;
+    int keys = std::min(a.keys, width);
+    for (int j = 0; j < keys; j++) hidden[j] = bias ? bias[j * step[3]] : 0.0f;
+    for (int j = keys; j < width; j++) hidden[j] = -INFINITY;
     if (!a.mask) return;
     step = a.mask_steps;
     const uint8_t *mask = a.mask + text * step[0] + head * step[1] + query * step[2];
-    for (int j = 0; j < a.keys; j++) hidden[j] = mask[j * step[3]] ? hidden[j] : -INFINITY;
+    for (int j = 0; j < keys; j++) hidden[j] = mask[j * step[3]] ? hidden[j] : -INFINITY;
 }
 
 // softmax(scale · scores + hidden); zeros where nothing may be seen
 void weigh(float *scores, const float *hidden, int width, float scale) {
+    if (!width) return;
     for (int j = 0; j < width; j++) scores[j] = scores[j] * scale + hidden[j];
     float most = largest(scores, width);
     if (most == -INFINITY) return std::fill(scores, scores + width, 0.0f);
@@ -194,13 +204,18 @@ void read_head(const Attending &a, int text, int head) {
     View values = read(a.value, text, head, a.keys, a.width, d.values);
     float *scores = d.scores.of(a.queries, a.keys), *hidden = d.hidden.of(1, a.keys);
     int width = d.scores.width;
-    products({a.query.data + offset(a.query, text, head), a.query.place}, a.queries, a.width, keys, width, scores, width);
+    d.sight.look(a, text, head);
+    const int *until = d.sight.until.data();
+    View queries = {a.query.data + offset(a.query, text, head), a.query.place};
+    products(queries, a.queries, a.width, keys, width, scores, width, {until});
     bool alike = (!a.mask || !a.mask_steps[2]) && (!a.bias || !a.bias_steps[2]);  // for all queries
     for (int i = 0; i < a.queries; i++) {
-        if (i == 0 || !alike) hide(a, text, head, i, hidden, width);
-        weigh(scores + i * width, hidden, width, a.scale);
+        int seen = round_up(until[i], LANES);
+        if (i == 0 || !alike) hide(a, text, head, i, hidden, seen);
+        weigh(scores + i * width, hidden, seen, a.scale);
+        std::fill(scores + i * width + seen, scores + (i + 1) * width, 0.0f);
     }
-    write({scores, width}, a.queries, a.keys, values, a.width, a.context, text, head);
+    write({scores, width}, a.queries, a.keys, values, a.width, a.context, text, head, {nullptr, nullptr, until});
     if (!a.weights) return;
     float *kept = kept_weights(a, text, head);
     for (int i = 0; i < a.queries; i++)
@@ -214,24 +229,29 @@ void learn_head(const Attending &a, int text, int head) {
     const float *weights = kept_weights(a, text, head);
     View above = read(a.context, text, head, a.queries, a.width, d.above);
     View turned = d.scores.take_turned({weights, a.keys}, a.queries, a.keys);
-    write(turned, a.keys, a.queries, above, a.width, a.to_value, text, head);
+    d.sight.look(a, text, head);
+    const int *until = d.sight.until.data();
+    Bounds queries_of_keys = {nullptr, d.sight.from.data(), nullptr};
+    write(turned, a.keys, a.queries, above, a.width, a.to_value, text, head, queries_of_keys);
 
     View values = d.turned.take_turned({a.value.data + offset(a.value, text, head), a.value.place}, a.keys, a.width);
     float *slopes = d.slopes.of(a.queries, a.keys);
     int width = d.slopes.width;
-    products(above, a.queries, a.width, values, width, slopes, width);
+    products(above, a.queries, a.width, values, width, slopes, width, {until});
     for (int i = 0; i < a.queries; i++) {
         float *slope = slopes + i * width;
         const float *w = weights + i * a.keys;
-        float mean = dot(w, slope, a.keys);
-        for (int j = 0; j < a.keys; j++) slope[j] = w[j] * (slope[j] - mean);
+        float mean = dot(w, slope, until[i]);
+        for (int j = 0; j < until[i]; j++) slope[j] = w[j] * (slope[j] - mean);
+        std::fill(slope + until[i], slope + width, 0.0f);
         if (a.to_bias) std::memcpy(a.to_bias + (w - a.weights), slope, a.keys * sizeof(float));
-        for (int j = 0; j < width; j++) slope[j] *= a.scale;
+        for (int j = 0; j < until[i]; j++) slope[j] *= a.scale;
     }
-    write({slopes, width}, a.queries, a.keys, read(a.key, text, head, a.keys, a.width, d.keys), a.width, a.to_query, text, head);
+    View keys = read(a.key, text, head, a.keys, a.width, d.keys);
+    write({slopes, width}, a.queries, a.keys, keys, a.width, a.to_query, text, head, {nullptr, nullptr, until});
     turned = d.scores.take_turned({slopes, width}, a.queries, a.keys);
     View queries = read(a.query, text, head, a.queries, a.width, d.queries);
-    write(turned, a.keys, a.queries, queries, a.width, a.to_key, text, head);
+    write(turned, a.keys, a.queries, queries, a.width, a.to_key, text, head, queries_of_keys);
 }
 
 // nats of one row of logits z, which becomes the slope: softmax(z) − ε/V, less 1−ε where the wanted token is

@@ -74,14 +74,12 @@ def refuse_other_sizes(config: Settings, path: Path) -> None:
     """Weights that are not those of these settings, before anything is made as large as the settings say."""
     there = shapes_in(path)
     numbers = sum(torch.Size(shape).numel() for shape in there.values())
-    for key, value in whole_numbers(config.model_dump()):
-        most = len(there) if key.endswith("layers") else max(numbers, USUAL)
-        if value > most:
-            raise DataError(
-                "E-RUN-06",
-                f"the weights in {path.parent} do not fit its settings: {key} = {value:,}, and the file holds "
-                f"{numbers:,} numbers in {len(there)} tensors",
-            )
+    for key, value in too_large(config, numbers, len(there)):
+        raise DataError(
+            "E-RUN-06",
+            f"the weights in {path.parent} do not fit its settings: {key} = {value:,}, and the file holds "
+            f"{numbers:,} numbers in {len(there)} tensors",
+        )
     try:
         with torch.device("meta"):  # shapes without numbers
             wanted = {name: tuple(tensor.shape) for name, tensor in weights_of(models.build(config)).items()}
@@ -89,6 +87,13 @@ def refuse_other_sizes(config: Settings, path: Path) -> None:
         why = " ".join(str(problem).split())[:200]
         raise DataError("E-RUN-06", f"{path.parent} has settings that no model can be made of ({why})") from None
     refuse_unequal(there, wanted, path.parent)
+
+
+def too_large(config: Settings, numbers: int, tensors: int) -> Iterator[tuple[str, int]]:
+    """Settings that no model of so many numbers in so many tensors can have."""
+    for key, value in whole_numbers(config.model_dump()):
+        if value > (tensors if key.endswith("layers") else max(numbers, USUAL)):
+            yield key, value
 
 
 def whole_numbers(values: Any, name: str = "") -> Iterator[tuple[str, int]]:
@@ -107,7 +112,8 @@ def refuse_no_numbers(weights: Mapping[str, Tensor], folder: Path) -> None:
         if tensor.is_floating_point() and tensor.numel() and not tensor.abs().max() < HUGE:  # true for NaN too
             raise DataError(
                 "E-RUN-17",
-                f"the weights in {folder} cannot be: {name} holds NaN or a number beyond {HUGE:g}; use an older one",
+                f"the weights in {folder} cannot be: {name} holds NaN or a number beyond {HUGE:g}; use an older one, "
+                "or fetch them again",
             )
 
 
@@ -117,7 +123,7 @@ def refuse_foreign_ids(tokens: Tokenizers, config: Any, about: Mapping[str, Any]
     known = {side: getattr(config, f"{side}_vocabulary", getattr(config, "vocabulary", None)) for side in sides}
     for side, tokenizer in sides.items():
         vectors = known[side]
-        largest = max(len(tokenizer) - 1, *tokenizer.special.pieces())
+        largest = max(len(tokenizer) - 1, *tokenizer.special.pieces(), *tokenizer.special.ends)
         if vectors is not None and largest >= vectors:
             raise DataError(
                 "E-RUN-18",

@@ -107,7 +107,7 @@ class Subject:
         with self.one_at_a_time:
             worked = model_arithmetic(self.needed(), asked.text)
         if worked is None:
-            raise UsageError("E-LOOK-03", "this model has no self-attention to work through")
+            raise UsageError("E-LOOK-03", "this model has no attention to work through")
         return worked
 
 

@@ -54,11 +54,12 @@ def look_at_translation(
     width = translator.search.beam if beam is None else beam
     searched = search(translator, source, width, force)
     best = searched.outputs[0]
+    whole = special.ended(best.tokens)
     watched = watch_translation(translator.model, tokenizers, source, best.tokens)
     sides: dict[Side, Tokens] = {
         "source": show_tokens(tokenizers.source, source, after=special.end),
-        "given": show_tokens(tokenizers.target, best.tokens, before=special.start),
-        "written": show_tokens(tokenizers.target, best.tokens, after=special.end),
+        "given": show_tokens(tokenizers.target, whole[:-1], before=special.start),
+        "written": show_tokens(tokenizers.target, whole[:-1], after=whole[-1]),
     }
     layers, links = show_layers(watched.maps, sides), None
     if gold is not None:
@@ -76,7 +77,7 @@ def look_at_translation(
         reference=None if target is None else judge(translator, source, target, best, width, force),
         attention=layers,
         gold=links,
-        steps=show_steps(watched, [*best.tokens, special.end], tokenizers.target, looked),
+        steps=show_steps(watched, whole, tokenizers.target, looked),
         beams=beams,
     )
 
@@ -129,9 +130,10 @@ def search(translator: Translator, source: list[int], width: int, force: list[in
     longest = max(config.longest(len(source)), len(force) + 1)
     tree = Tree(special, config.way())
     began = time.perf_counter()
-    state = translator.model.encode(*make_source([source], special))
+    writer = translator.lone_writer()
+    state = writer.encode(*make_source([source], special))
     prefixes = [force] if force else None
-    [outputs] = beam_search(translator.model, state, [longest], special, config, prefixes, tell=tree.grow)
+    [outputs] = beam_search(writer, state, [longest], special, config, prefixes, tell=tree.grow)
     seconds = time.perf_counter() - began
     if not outputs:
         raise DataError("E-LOOK-04", "the search found no output that begins so; force other tokens")
@@ -145,7 +147,7 @@ def refuse_unwritable(translator: Translator, force: list[int]) -> None:
     for place, token in enumerate(force):
         if not 0 <= token < len(target):
             raise UsageError("E-LOOK-04", f"there is no token {token} to force; this model has {len(target):,}")
-        if token in never or (token == target.special.end and place < len(force) - 1):
+        if token in never or (token in target.special.ends and place < len(force) - 1):
             piece = target.pieces([token])[0]
             raise UsageError("E-LOOK-04", f"{piece} cannot be forced here: no output of this model may hold it")
 

@@ -25,7 +25,9 @@ def look_at_writing(writer: TextWriter, text: str, force: list[int]) -> Look:
     longest = writer.longest or len(ids) + MORE
     refuse_unfit(writer, ids, force, longest)
     began = time.perf_counter()
-    more = [*force, *go_on(writer, ids, min(MORE, longest - len(ids) + 1))]  # the last one is not read again
+    more = list(force)
+    if not (force and writer.ends_with(force[-1])):
+        more += go_on(writer, ids, min(MORE, longest - len(ids) + 1))  # the last one is not read again
     seconds = time.perf_counter() - began
     whole = [*prompt, *more]
     watched = watch_text(writer.model, writer.tokenizer, [first, *whole[:-1]])
@@ -62,13 +64,17 @@ def refuse_unfit(writer: TextWriter, ids: list[int], force: list[int], longest: 
         raise UsageError(
             "E-LOOK-04", f"there is no token {wrong[0]} to force; this model has {len(writer.tokenizer):,}"
         )
+    ends = [token for token in force[:-1] if writer.ends_with(token)]
+    if ends:
+        [end] = writer.tokenizer.pieces(ends[:1])
+        raise UsageError("E-LOOK-04", f"{end} ends a text, and {len(force)} tokens were forced; force it last")
 
 
 @torch.inference_mode()
 def go_on(writer: TextWriter, ids: list[int], count: int) -> list[int]:
-    """The likeliest token each time."""
+    """The likeliest token each time, up to the one that ends a text, if there is such a token."""
     never, state, newest, written = writer.tokenizer.special.never_written(), writer.model.begin(1), ids, list[int]()
-    for _ in range(count):
+    while len(written) < count and not (written and writer.ends_with(written[-1])):
         logits, state = writer.model.decode(torch.tensor([newest]), state)
         scores = logits[0, -1].clone()
         scores[never] = -torch.inf

@@ -22,7 +22,8 @@ class Pipeline:
         self.model = model
         model.no_truncation()  # how long a text may be, and with what it is filled up, is decided by who batches it
         model.no_padding()
-        self.silent = {*special.pieces()} - {*special.spans}
+        marks = {i for i, token in model.get_added_tokens_decoder().items() if token.special}
+        self.silent = ({*special.pieces()} - {*special.spans}) | ({*special.also_end} & marks)
         self.writes_newlines = self.decode(self.encode(["\n"])[0]) == "\n"
 
     def __len__(self) -> int:

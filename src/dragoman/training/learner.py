@@ -1,15 +1,18 @@
-"""Forwards and backwards over micro-batches. What does not fit into memory is cut into smaller parts: the sums are the
-same, so the step is the same, save for dropout, which is drawn for each part."""
+"""Forwards and backwards over micro-batches, as many at a time as there are threads. What does not fit into memory is
+cut into smaller parts: the sums are the same, so the step is the same, save for dropout, which is drawn for each part.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.errors import MachineError
+from dragoman.modules.dropout import seeded
 from dragoman.training.micro_batches import cut, rows_of
-from dragoman.training.objectives import LossSum
+from dragoman.training.objectives import LossSum, WritingLoss
+from dragoman.training.team import Team
 
 SAYS_SO = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # what allocators say
 
@@ -22,8 +25,13 @@ class Sums(NamedTuple):
 class Learner:
     """Adds up gradients in the parameters' `grad`."""
 
-    def __init__(self, model: nn.Module, objective: Callable[[Any, Any], LossSum], seed: int) -> None:
+    def __init__(
+        self, model: nn.Module, objective: Callable[[Any, Any], LossSum], seed: int, team: Team | None = None
+    ) -> None:
+        """With a `team` each of its threads learns from a micro-batch of its own."""
         self.model, self.objective, self.seed = model, objective, seed
+        self.parameters = list(model.parameters())
+        self.team = team if team and can_be_together(model, objective) else Team(1)
         self.parts = 1  # that a micro-batch is cut into, since the first one that did not fit
 
     def learn(self, step: int, micro_batches: Sequence[Any], places: Iterable[int]) -> list[Sums]:
@@ -32,28 +40,67 @@ class Learner:
         while True:
             self.model.zero_grad()
             try:
-                found = []
-                for place in places:
-                    batch = micro_batches[place]
-                    largest = max(largest, rows_of(batch))
-                    found.append(self.learn_one(step, place, batch))
+                found = list[Sums]()
+                for i in range(0, len(places), self.team.size):
+                    several = {place: micro_batches[place] for place in places[i : i + self.team.size]}
+                    largest = max(largest, *map(rows_of, several.values()))
+                    found += self.learn_together(step, several)
                 return found
             except (MemoryError, RuntimeError) as problem:
                 if not is_out_of_memory(problem):
                     raise
             self.cut_finer(largest)  # out of the handler: what the failed attempt held is free by now
 
+    def learn_together(self, step: int, several: dict[int, Any]) -> list[Sums]:
+        """From each of these at the same time; their gradients are added in the order of their places."""
+        if self.team.size == 1:
+            return [self.learn_one(step, *one) for one in several.items()]
+        apart = self.team.each(lambda one: self.slopes(step, *one), several.items())
+        for slopes in (slopes for _, found in apart for slopes in found):
+            self.add(slopes)
+        return [sums for sums, _ in apart]
+
+    def add(self, slopes: Sequence[Tensor | None]) -> None:
+        known, added = list[Tensor](), list[Tensor]()
+        for p, slope in zip(self.parameters, slopes, strict=True):
+            if (
+                slope is not None and p.grad is None
+            ):  # laid out as its parameter, which fused optimizers take for granted
+                p.grad = slope if slope.stride() == p.stride() else torch.empty_like(p).copy_(slope)
+            elif slope is not None and p.grad is not None:
+                known.append(p.grad)
+                added.append(slope)
+        if known:
+            torch._foreach_add_(known, added)
+
     def learn_one(self, step: int, place: int, batch: Any, weight: float = 1.0) -> Sums:
-        torch.default_generator.manual_seed(seed_of(self.seed, step, place))  # dropout depends on that, not on the past
+        torch.manual_seed(seed_of(self.seed, step, place))  # for a GPU, where dropout draws from torch's own generator
+        return self.go_through(step, place, batch, lambda nats: (nats * weight if weight != 1 else nats).backward())
+
+    def slopes(self, step: int, place: int, batch: Any) -> tuple[Sums, list[Sequence[Tensor | None]]]:
+        """The gradient of each part, beside the parameters: other threads have theirs."""
+        found = list[Sequence[Tensor | None]]()
+
+        def take(nats: Tensor) -> None:
+            found.append(torch.autograd.grad(nats, self.parameters, allow_unused=True))
+
+        return self.go_through(step, place, batch, take), found
+
+    def go_through(self, step: int, place: int, batch: Any, back: Callable[[Tensor], None]) -> Sums:
         nats, tokens = 0.0, 0
-        for part in cut(batch, self.parts):
-            if rows_of(part):
-                loss = self.objective(self.model, part)
-                (loss.nats * weight if weight != 1 else loss.nats).backward()
-                nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
-        return Sums(nats, tokens) if weight else Sums(0.0, 0)
+        with seeded(seed_of(self.seed, step, place)):  # dropout depends on that, not on the past
+            for part in cut(batch, self.parts):
+                if rows_of(part):
+                    loss = self.objective(self.model, part)
+                    back(loss.nats)
+                    nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
+        return Sums(nats, tokens)
 
     def cut_finer(self, rows: int) -> None:
+        """One micro-batch at a time needs less; then a part of one."""
+        if self.team.size > 1:
+            self.team = Team(1)
+            return
         carried: list[Any] = getattr(self.objective, "carried", list)()
         if self.parts >= rows or carried:  # a state that goes on has a row for each of the batch
             raise MachineError(
@@ -62,6 +109,15 @@ class Learner:
                 "lower training.tokens_per_step (or images_per_step), then data.longest, then the model's size",
             )
         self.parts = min(rows, 2 * self.parts)
+
+
+def can_be_together(model: nn.Module, objective: Any) -> bool:
+    """Whether threads may go through it at the same time: only where the processor computes, not where norms count what
+    they see, and not where a state goes on from one window of a text into the next."""
+    on_cpu = all(p.device.type == "cpu" for p in model.parameters())
+    counts = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules())
+    carries = isinstance(objective, WritingLoss) and bool(model.carries)
+    return on_cpu and not counts and not carries
 
 
 def is_out_of_memory(problem: BaseException) -> bool:

@@ -10,6 +10,7 @@ from dragoman.runs.weights import whole
 from dragoman.training.learner import Learner
 from dragoman.training.objectives import LossSum
 from dragoman.training.parallel import ALONE, Workers
+from dragoman.training.team import Team, team_size
 
 
 class Step(NamedTuple):
@@ -35,7 +36,7 @@ def train(
 ) -> Iterator[Step]:
     """One step for each item of `batches`; steps count from `first`, so a resumed run goes on counting."""
     parameters = list(model.parameters())
-    learner = Learner(model, objective, seed)
+    learner = Learner(model, objective, seed, Team(team_size()))
     for number, micro_batches in enumerate(batches, start=first):
         model.train()
         sums = workers.add_up(learner, number, micro_batches)

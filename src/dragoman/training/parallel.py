@@ -99,7 +99,7 @@ class Workers:
         for place in range(self.rank, count - count % -self.size, self.size):
             own = place < count and rows_of(micro_batches[place]) > 0
             sums = learner.learn_one(step, place if own else 0, micro_batches[place if own else 0], weight=float(own))
-            found += [sums] if place < count else []
+            found += [sums if own else Sums(0.0, 0)] if place < count else []
         return found
 
     def share_out(self, work: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

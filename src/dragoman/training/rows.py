@@ -4,7 +4,6 @@ An objective that learns so works out slopes by hand and moves the rows at once 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from math import hypot
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from dragoman.training.loop import Step
 from dragoman.training.objectives import LossSum
+from dragoman.training.team import computing_with
 
 
 class Learned(NamedTuple):
@@ -38,22 +38,11 @@ def train_rows(
     """What `loop.train` is for other models: a step for each item of `batches`. Nothing is added up: rows of the first
     micro-batch have moved when the second one is looked at."""
     for number, micro_batches in enumerate(batches, start=first):
-        with torch.no_grad(), one_thread():
+        with torch.no_grad(), computing_with(1):  # on such small matrices two threads wait longer than they work
             done = [objective.learn(model, batch, rate(number)) for batch in micro_batches]
         nats, count = sum(one.loss.nats.item() for one in done), sum(one.loss.tokens for one in done)
         slope = hypot(*(one.slope for one in done))
         yield Step(number, nats / max(1, count), sum(one.read for one in done), slope, slope < float("inf"))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The matrices here are so small that two threads wait for each other longer than they work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def add_to_rows(table: Float[Tensor, "V D"], rows: Int[Tensor, "*N"], moves: Float[Tensor, "*N D"]) -> None:

@@ -17,7 +17,9 @@ class TrainingConfig(Settings):
     window: int = Field(64, gt=0, description="tokens of a text in a row that gradients flow back through")
     shuffle: bool = Field(False, description="windows of a text in random order; for models that carry no state")
     accumulate: int = Field(1, gt=0, description="micro-batches that a step is made of; more need less memory")
-    slices: int = Field(1, gt=0, description="parts that each batch is cut into by rows, for workers to share out")
+    slices: int = Field(
+        1, gt=0, description="parts that each batch is cut into by rows, for threads or workers to share out"
+    )
     reproducible: bool = Field(False, description="the same bits for any number of workers; a worker has one thread")
     sharding: bool = Field(False, description="workers share out the model itself; for one too large for each of them")
     optimizer: OptimizerName = Field("muon", description="how parameters follow their gradients")

@@ -12,6 +12,8 @@
     residual   R = X + O
     norm       (R − μ) / σ · γ + β        after the sum (2017, BERT), or of X before the queries (GPT, T5)
 
+An rnn has no such block; how its decoder looks at the source is told by recurrent.py, in stages of the same names.
+
 The numbers have three sources: what the slides of lecture 001 print, a toy that is small enough to follow by hand, or
 a model that someone trained. The last two go through the parts of a real block (modules/block.py), so what is shown is
 what a model computes.

@@ -92,6 +92,7 @@ TITLES: dict[StageName, str] = {
     "output": "Output projection",
     "residual": "Residual: the input comes back",
     "norm": "Layer norm",
+    "cell": "One step of the decoder",
 }
 
 
@@ -155,13 +156,15 @@ def scores_stage(case: Case) -> Stage:
         matrix("", "Q", queries, words),
         matrix("×", "Kᵀ", keys.T, numbered(keys.shape[1]), words),
         matrix("=", "S", queries @ keys.T, words, words),
-        terms=terms_of(queries, keys),
+        terms=terms_of(queries, keys, words, words),
     )
 
 
-def terms_of(queries: Float[Tensor, "T d"], keys: Float[Tensor, "T d"]) -> Terms:
+def terms_of(queries: Float[Tensor, "Q d"], keys: Float[Tensor, "K d"], rows: list[str], columns: list[str]) -> Terms:
     asked, found = queries[:SHOWN, :SHOWN], keys[:SHOWN, :SHOWN]
     return Terms(
+        rows=tuple(rows[:SHOWN]),
+        columns=tuple(columns[:SHOWN]),
         products=as_short(asked[:, None] * found[None, :]),
         queries=as_short(asked),
         keys=as_short(found),

@@ -16,7 +16,7 @@ EXACT = 1e-9
 
 StageName = Literal[
     "input", "queries", "keys", "values", "scores", "scaled", "masked", "weights", "context", "concat", "output",
-    "residual", "norm",
+    "residual", "norm", "cell",
 ]  # fmt: skip
 
 
@@ -30,13 +30,17 @@ class Matrix(Settings):
 
 
 class Terms(Settings):
-    """Every q·k as a sum of products; the first ones, where there are many."""
+    """Every q·k as a sum of products, or every v·tanh(q + k); the first ones, where there are many."""
 
-    products: Packed  # words × words × numbers
+    rows: tuple[str, ...]  # who looks
+    columns: tuple[str, ...]  # at whom
+    products: Packed  # rows × columns × numbers
     queries: Packed
     keys: Packed
     sums: Packed  # of all terms
     left_out: int
+    hidden: Packed | None = None  # tanh(q + k), rows × columns × numbers, where scores are additive
+    v: Packed | None = None  # what these are then multiplied by
 
 
 class Stage(Settings):

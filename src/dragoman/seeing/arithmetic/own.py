@@ -17,11 +17,13 @@ from dragoman.decoding.generate import TextWriter
 from dragoman.decoding.translate import Translator
 from dragoman.jobs.open import Learned
 from dragoman.models.bert import BertReader
+from dragoman.models.rnn import Rnn
 from dragoman.modules.block import Block, Stack
 from dragoman.modules.embeddings import TokenEmbedding
 from dragoman.modules.positions import LearnedPositions, RelativePositions, SinusoidalPositions
 from dragoman.seeing.arithmetic.block import Case, stage, stages_of, work_through
 from dragoman.seeing.arithmetic.matrices import SHOWN, Arithmetic, Stage, matrix
+from dragoman.seeing.arithmetic.recurrent import recurrent_arithmetic
 from dragoman.seeing.arithmetic.shuffle import shuffle_words
 from dragoman.text.reading import clean
 from dragoman.text.tokenizer import Tokenizer
@@ -54,7 +56,10 @@ class Entered(NamedTuple):
 
 @torch.inference_mode()
 def model_arithmetic(learned: Learned, text: str) -> Arithmetic | None:
-    """The first block that reads the text, encoder or decoder; None for a model without self-attention over text."""
+    """The first block that reads the text, encoder or decoder, or how a recurrent decoder looks at it; None for a model
+    without attention over text."""
+    if isinstance(learned, Translator) and isinstance(learned.model, Rnn) and learned.model.source_attention:
+        return recurrent_arithmetic(learned, text)
     reading = reading_of(learned, text)
     if reading is None:
         return None
