@@ -62,6 +62,25 @@ def test_the_policy_lets_the_page_run_and_nothing_else(visit, reversed_page):
         assert [page.inner_text("h2#screen") for screen in screens_of(page) if not go(page, screen)]
 
 
+def test_screens_may_be_left_before_they_are_drawn(visit, reversed_page):
+    """Heads are drawn when they come into view; that word may arrive when the screen is gone. In each of these frames
+    the screen is left a little later than in the one before."""
+    leave = """async () => {
+        const frame = () => new Promise(done => requestAnimationFrame(done));
+        const screens = ["attention", "arithmetic", "positions", "steps", "beam"];
+        for (let wait = 0; wait < 100; wait++) {
+            location.hash = screens[wait % 5];
+            for (let n = 0; n < wait % 3; n++) await frame();
+            await new Promise(done => setTimeout(done, wait % 8));
+            location.hash = "translate";
+            await frame();
+        }
+    }"""
+    with visit(reversed_page.address) as page:
+        page.evaluate(leave)
+        go(page, "attention")
+
+
 def test_a_narrow_screen_shows_all_of_it_without_moving_sideways(visit, reversed_page):
     with visit(reversed_page.address) as page:
         page.set_viewport_size({"width": 400, "height": 800})
