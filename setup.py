@@ -13,8 +13,8 @@ setup(
     ext_modules=[
         Extension(
             f"dragoman.native.{level}",
-            [f"{NATIVE}/engine.cpp", f"{NATIVE}/training.cpp"],
-            depends=[f"{NATIVE}/kernels.hpp", f"{NATIVE}/threads.hpp"],
+            [f"{NATIVE}/{name}.cpp" for name in ("engine", "training", "heads", "sublayers")],
+            depends=[f"{NATIVE}/{name}.hpp" for name in ("kernels", "threads", "together", "heads")],
             extra_compile_args=[*FLAGS, *more],
             extra_link_args=["-pthread"],
             language="c++",

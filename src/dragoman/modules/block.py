@@ -15,8 +15,9 @@ from typing import cast
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from dragoman.modules.attention import Attention, Memory
+from dragoman.modules.attention import SCALES, Attention, Memory
 from dragoman.modules.dropout import Dropout
+from dragoman.modules.sublayers import feed, own_memory, read
 
 Past = tuple[Memory, ...]  # one memory for each block; () before the first token
 
@@ -77,17 +78,57 @@ class Block(nn.Module):
         source_mask: Bool[Tensor, "#B #H #T #S"] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], Memory]:
         """Return the new states, and the self-attention memory grown by them."""
-        h = self.around_self.enter(x)
-        memory = self.self_attention.remember(h)
-        memory = memory if past is None else past.extend(memory)
-        x = self.around_self.leave(x, self.self_attention(h, memory, mask, bias))
-
+        x, memory = self.read_own(x, mask, bias, past)
         if self.source_attention is not None and self.around_source is not None:
-            h = self.around_source.enter(x)
-            x = self.around_source.leave(x, self.source_attention(h, source, source_mask))
+            x = self.read_source(x, self.source_attention, self.around_source, source, source_mask)
+        return self.think(x), memory
 
-        h = self.around_feedforward.enter(x)
-        return self.around_feedforward.leave(x, self.feedforward(h)), memory
+    def read_own(
+        self,
+        x: Float[Tensor, "B T D"],
+        mask: Bool[Tensor, "#B #H #T #K"] | None,
+        bias: Float[Tensor, "#B #H #T #K"] | None,
+        past: Memory | None,
+    ) -> tuple[Float[Tensor, "B T D"], Memory]:
+        attention = self.self_attention
+        if past is None and (found := self.natively(self.around_self, attention, x, None, mask, bias)):
+            y, projected = found
+            return y, Memory(*own_memory(projected, attention.heads))
+        h = self.around_self.enter(x)
+        memory = attention.remember(h)
+        memory = memory if past is None else past.extend(memory)
+        return self.around_self.leave(x, attention(h, memory, mask, bias)), memory
+
+    def read_source(
+        self,
+        x: Float[Tensor, "B T D"],
+        attention: Attention,
+        around: "Residual",
+        source: Memory | None,
+        mask: Bool[Tensor, "#B #H #T #S"] | None,
+    ) -> Float[Tensor, "B T D"]:
+        if source is not None and (found := self.natively(around, attention, x, source, mask, None)):
+            return found[0]
+        return around.leave(x, attention(around.enter(x), source, mask))
+
+    def think(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        around = self.around_feedforward
+        found = feed(around, self.feedforward, x) if type(self) is Block else None
+        return around.leave(x, self.feedforward(around.enter(x))) if found is None else found
+
+    def natively(
+        self,
+        around: "Residual",
+        attention: Attention,
+        x: Float[Tensor, "B T D"],
+        memory: Memory | None,
+        mask: Bool[Tensor, "#B #H #T #K"] | None,
+        bias: Float[Tensor, "#B #H #T #K"] | None,
+    ) -> tuple[Tensor, Tensor] | None:
+        """By one native call, where that can be; a block in shards is of another class."""
+        if type(self) is not Block or attention.score not in SCALES:
+            return None
+        return read(around, attention, x, memory, mask, bias, SCALES[attention.score])
 
 
 class Stack(nn.Module):

@@ -31,8 +31,14 @@ class Dropout(nn.Module):
 def drop(x: Float[Tensor, "*any"], share: float) -> Float[Tensor, "*any"]:
     if x.device.type != "cpu":
         return F.dropout(x, share)
+    kept, boost = draw(x.shape, share)
+    return x * kept.to(x.dtype).mul_(boost)
+
+
+def draw(shape: torch.Size, share: float) -> tuple[Bool[Tensor, "*any"], float]:
+    """What is kept, and what it is to be multiplied by."""
     zeroed = min(255, max(1, round(256 * share)))  # of 256 values that a byte can take
-    return x * random_bytes_from(zeroed, x.shape).to(x.dtype).mul_(256 / (256 - zeroed))
+    return random_bytes_from(zeroed, shape), 256 / (256 - zeroed)
 
 
 own = local()  # .seeds: where this thread's come from, while it is inside `seeded`

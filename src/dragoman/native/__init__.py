@@ -2,6 +2,7 @@
 
     engine.cpp      writing text, a whole step in one call      used by decoding/engine.py
     training.cpp    attention and cross-entropy, with slopes    used by modules/short_attention.py, training/entropy.py
+    sublayers.cpp   a block's sublayers, with slopes            used by modules/sublayers.py
 
 It is not a Python module but a plain library: nothing in it knows Python or torch, every call works on memory that
 belongs to tensors of ours, and Python's lock is free while it runs.
@@ -82,6 +83,38 @@ class Attending(ctypes.Structure):
     )  # fmt: skip
 
 
+class Around(ctypes.Structure):
+    _fields_ = (
+        ("threads", c_int32), ("rows", c_int32), ("width", c_int32), ("norm_first", c_int32), ("centred", c_int32),
+        ("epsilon", c_float), ("gain", c_void_p), ("shift", c_void_p), ("kept", c_void_p), ("boost", c_float),
+        ("x", c_void_p), ("y", c_void_p), ("entered", c_void_p), ("summed", c_void_p), ("statistics", c_void_p),
+        ("out", c_void_p), ("above", c_void_p), ("to_x", c_void_p), ("to_entered", c_void_p), ("to_gain", c_void_p),
+        ("to_shift", c_void_p),
+    )  # fmt: skip
+
+
+class Projection(ctypes.Structure):
+    _fields_ = (
+        ("inward", c_int32), ("outward", c_int32), ("weight", c_void_p), ("bias", c_void_p), ("to_weight", c_void_p),
+        ("to_bias", c_void_p),
+    )  # fmt: skip
+
+
+class FeedForward(ctypes.Structure):
+    _fields_ = (
+        ("around", Around), ("inward", Projection), ("outward", Projection), ("activation", c_int32),
+        ("hidden", c_void_p), ("slopes", c_void_p), ("to_hidden", c_void_p),
+    )  # fmt: skip
+
+
+class Reading(ctypes.Structure):
+    _fields_ = (
+        ("around", Around), ("inward", Projection), ("outward", Projection), ("attending", Attending),
+        ("projected", c_void_p), ("context", c_void_p), ("to_projected", c_void_p), ("to_context", c_void_p),
+        ("more", c_void_p),
+    )  # fmt: skip
+
+
 SIGNATURES = {
     "packed_size": (c_int64, c_int32, c_int32, c_int32),
     "pack_floats": (None, c_void_p, c_int32, c_int32, c_void_p),
@@ -90,6 +123,11 @@ SIGNATURES = {
     "remember": (None, POINTER(Stack), c_void_p, c_int32, c_int32, c_void_p),
     "step": (None, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),
     "use_parallel": (None, c_void_p),
+    "use_product": (None, c_void_p),
+    "feed_forward": (None, POINTER(FeedForward)),
+    "feed_forward_back": (None, POINTER(FeedForward)),
+    "read_memory": (None, POINTER(Reading)),
+    "read_memory_back": (None, POINTER(Reading)),
     "attend": (None, POINTER(Attending)),
     "attend_backward": (None, POINTER(Attending)),
     "cross_entropy": (None, c_void_p, c_int64, c_int64, c_void_p, c_float, c_int32, c_int32, c_void_p),
@@ -124,17 +162,28 @@ def open_build(level: str) -> ctypes.CDLL | None:
         function = getattr(build, name)
         function.restype, function.argtypes = answer, given
     build.use_parallel(threads_of_torch())
+    build.use_product(product_of_torch())
     return build
 
 
-@cache
 def threads_of_torch() -> int | None:
     """Where the OpenMP that torch has loaded starts its threads: training computes with those and no others, since two
     teams on the same cores wait for each other. None where there is no such thing; then one thread does the work."""
+    return loaded_function("libgomp", "GOMP_parallel")
+
+
+def product_of_torch() -> int | None:
+    """The product of matrices in torch's own BLAS. None where it cannot be found; then torch computes sublayers."""
+    return loaded_function("libtorch_cpu", "sgemm_")
+
+
+@cache
+def loaded_function(library: str, name: str) -> int | None:
+    """Where a function of a library begins that this process has loaded."""
     maps = Path("/proc/self/maps")
     loaded = maps.read_text(errors="replace").split("\n") if maps.exists() else []
-    path = next((line[line.index("/") :] for line in loaded if "libgomp" in line and "/" in line), None)
+    path = next((line[line.index("/") :] for line in loaded if library in line and "/" in line), None)
     try:
-        return ctypes.cast(ctypes.CDLL(path).GOMP_parallel, c_void_p).value if path else None
+        return ctypes.cast(getattr(ctypes.CDLL(path), name), c_void_p).value if path else None
     except (OSError, AttributeError):
         return None

@@ -205,9 +205,11 @@ inline float sum_of_exponentials(const float *x, int n, float shift) {
 
 // ── float32 ─────────────────────────────────────────────────────────────────────────────────
 
-// y[R][V vectors] = x[R][in] · w[in][V vectors]; rows of each are so many numbers apart
+// y[R][V vectors] = x[R][in] · w[in][V vectors]; rows of each are so many numbers apart, the terms of x `x_next`: a turned
+// matrix costs nothing there
 template <int R, int V>
-inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step) {
+inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step,
+                          int64_t x_next = 1) {
     Lanes sums[R][V];
     UNROLL
     for (int r = 0; r < R; r++)
@@ -219,7 +221,7 @@ inline void some_products(const float *x, int64_t x_step, int in, const float *w
         for (int v = 0; v < V; v++) row[v] = load(w + k * w_step + v * LANES);
         UNROLL
         for (int r = 0; r < R; r++) {
-            Lanes a = x[r * x_step + k] - Lanes{};
+            Lanes a = x[r * x_step + k * x_next] - Lanes{};
             UNROLL
             for (int v = 0; v < V; v++) sums[r][v] += a * row[v];
         }

@@ -12,7 +12,7 @@ from dragoman.errors import MachineError
 from dragoman.modules.dropout import seeded
 from dragoman.training.micro_batches import cut, rows_of
 from dragoman.training.objectives import LossSum, WritingLoss
-from dragoman.training.team import Team
+from dragoman.training.team import Team, computing_with, threads_for
 
 SAYS_SO = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # what allocators say
 
@@ -31,6 +31,7 @@ class Learner:
         """With a `team` each of its threads learns from a micro-batch of its own."""
         self.model, self.objective, self.seed = model, objective, seed
         self.parameters = list(model.parameters())
+        self.numbers = sum(p.numel() for p in self.parameters)
         self.team = team if team and can_be_together(model, objective) else Team(1)
         self.parts = 1  # that a micro-batch is cut into, since the first one that did not fit
 
@@ -56,16 +57,15 @@ class Learner:
         if self.team.size == 1:
             return [self.learn_one(step, *one) for one in several.items()]
         apart = self.team.each(lambda one: self.slopes(step, *one), several.items())
-        for slopes in (slopes for _, found in apart for slopes in found):
-            self.add(slopes)
+        with computing_with(threads_for(self.numbers)):
+            for slopes in (slopes for _, found in apart for slopes in found):
+                self.add(slopes)
         return [sums for sums, _ in apart]
 
     def add(self, slopes: Sequence[Tensor | None]) -> None:
         known, added = list[Tensor](), list[Tensor]()
         for p, slope in zip(self.parameters, slopes, strict=True):
-            if (
-                slope is not None and p.grad is None
-            ):  # laid out as its parameter, which fused optimizers take for granted
+            if slope is not None and p.grad is None:  # laid out as its parameter, as fused optimizers take for granted
                 p.grad = slope if slope.stride() == p.stride() else torch.empty_like(p).copy_(slope)
             elif slope is not None and p.grad is not None:
                 known.append(p.grad)

@@ -10,7 +10,7 @@ from dragoman.runs.weights import whole
 from dragoman.training.learner import Learner
 from dragoman.training.objectives import LossSum
 from dragoman.training.parallel import ALONE, Workers
-from dragoman.training.team import Team, team_size
+from dragoman.training.team import Team, computing_with, team_size, threads_for
 
 
 class Step(NamedTuple):
@@ -40,12 +40,18 @@ def train(
     for number, micro_batches in enumerate(batches, start=first):
         model.train()
         sums = workers.add_up(learner, number, micro_batches)
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        torch._foreach_div_(gradients, float(max(1, sums.tokens)))
-        norm = whole(nn.utils.clip_grad_norm_(parameters, clip)).item()
-        applied = norm < float("inf")  # false for NaN too
-        if applied:
-            for group in optimizer.param_groups:
-                group["lr"] = rate(number)
-            optimizer.step()
+        with computing_with(threads_for(learner.numbers)):
+            norm = divide_and_clip(parameters, max(1, sums.tokens), clip)
+            applied = norm < float("inf")  # false for NaN too
+            if applied:
+                for group in optimizer.param_groups:
+                    group["lr"] = rate(number)
+                optimizer.step()
         yield Step(number, sums.nats / max(1, sums.tokens), sums.tokens, norm, applied, learner.parts)
+
+
+def divide_and_clip(parameters: Sequence[nn.Parameter], tokens: int, clip: float) -> float:
+    """Sums become means; the length that their gradient has before it is cut to `clip`."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    torch._foreach_div_(gradients, float(tokens))
+    return whole(nn.utils.clip_grad_norm_(parameters, clip)).item()

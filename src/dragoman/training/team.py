@@ -17,6 +17,7 @@ import torch
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+WORTH_WAKING = 4_000_000  # numbers: some milliseconds for one thread
 MOST = 4  # that go their own ways: more would wait for Python's lock, and have little left to do each
 
 
@@ -49,6 +50,11 @@ class Team:
             finally:
                 wait(asked)  # whatever happened, nobody goes on computing behind our back
                 asked.clear()  # an exception would keep what it failed over, and itself
+
+
+def threads_for(numbers: int) -> int:
+    """How many are to go through so many numbers once. Few of them are over before a second thread has woken up."""
+    return 1 if numbers < WORTH_WAKING else torch.get_num_threads()
 
 
 @contextmanager

@@ -1,0 +1,153 @@
+"""The native sublayers are the written-out ones, forwards and backwards, in every build that runs here."""
+
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from dragoman import native
+from dragoman.modules import block as blocks
+from dragoman.modules.activations import activation
+from dragoman.modules.attention import Attention, Memory, dot, scaled_dot, watching
+from dragoman.modules.block import Block, feedforward
+from dragoman.modules.dropout import seeded
+from dragoman.modules.masks import hide_future
+
+
+@pytest.fixture(params=native.LEVELS, scope="module")
+def build(request):
+    found, plain = native.open_build(request.param), native.open_build("plain")
+    if found is None or plain is None or native.LEVELS.index(request.param) > plain.processor_level():
+        pytest.skip(f"this processor has no {request.param}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "library", lambda: found)
+        yield found
+
+
+@contextmanager
+def written_out():
+    """Inside this block nothing is computed natively but attention itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "read", lambda *_: None)
+        patch.setattr(blocks, "feed", lambda *_: None)
+        yield
+
+
+def heads_of_width(width, heads, each, biases, score):
+    """As in T5, whose heads together may be wider than the states."""
+    inward = [nn.Linear(width, heads * each, bias=biases) for _ in "qkv"]
+    outward = nn.Linear(heads * each, width, bias=biases)
+    q, k, v = inward
+    return Attention(score=score, to_query=q, to_key=k, to_value=v, to_output=outward, heads=heads)
+
+
+def a_block(
+    width, heads, *, each=None, norm=nn.LayerNorm, first=True, bent="gelu", biases=True, dropout=0.0, source=True
+):
+    each = each or width // heads
+    made = Block(
+        self_attention=heads_of_width(width, heads, each, biases, scaled_dot if biases else dot),
+        source_attention=heads_of_width(width, heads, each, biases, scaled_dot) if source else None,
+        feedforward=feedforward(width, 2 * width + 3, activation(bent), bias=biases),
+        norm=partial(norm, width, eps=1e-5),
+        norm_first=first,
+        dropout=dropout,
+    )
+    for p in made.parameters():  # norms and biases too, which begin at one and zero
+        nn.init.normal_(p, std=0.3)
+    return made.train()
+
+
+def everything(block, x, mask, bias, source, source_mask):
+    """What comes out, and the slope of all that went in; the memory counts too, as where a text is gone on with."""
+    memory = Memory(*(part.detach().requires_grad_() for part in source)) if source else None
+    given = [x, *block.parameters(), *(memory or ()), *([bias] if bias is not None else [])]
+    with seeded(7):
+        y, kept = block(x, mask, bias, None, memory, source_mask)
+    noise = torch.Generator().manual_seed(1)
+    total = sum((part * torch.randn(part.shape, generator=noise)).sum() for part in (y, *kept))
+    return [y.detach(), *torch.autograd.grad(total, given, materialize_grads=True)]
+
+
+def agree(mine, reference):
+    for a, b in zip(mine, reference, strict=True):
+        torch.testing.assert_close(a, b, atol=2e-4 * max(1.0, b.abs().max().item()), rtol=1e-3)
+
+
+@pytest.mark.usefixtures("build")
+@given(
+    texts=st.integers(1, 3), heads=st.integers(1, 3), length=st.integers(1, 21), places=st.integers(1, 21),
+    width=st.integers(1, 20), each=st.integers(1, 20), first=st.booleans(),
+    norm=st.sampled_from([nn.LayerNorm, nn.RMSNorm]),
+    bent=st.sampled_from(["relu", "gelu", "gelu-tanh", "silu"]), biases=st.booleans(),
+    dropout=st.sampled_from([0.0, 0.3]), source=st.booleans(), biased=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_it_is_the_written_out_one(
+    texts, heads, length, places, width, each, first, norm, bent, biases, dropout, source, biased
+):
+    torch.manual_seed(length)
+    how = {
+        "each": each,
+        "norm": norm,
+        "first": first,
+        "bent": bent,
+        "biases": biases,
+        "dropout": dropout,
+        "source": source,
+    }
+    block = a_block(width, heads, **how)
+    x = torch.randn(texts, length, width, requires_grad=True)
+    bias = torch.randn(1, heads, length, length, requires_grad=True) if biased else None
+    states = torch.randn(texts, places, width)
+    memory = block.source_attention.remember(states) if source else None
+    real = torch.ones(texts, 1, 1, places, dtype=torch.bool)
+    real[0, ..., places // 2 + 1 :] = False
+    asked = (x, hide_future(length, length, x.device), bias, memory, real if source else None)
+    mine = everything(block, *asked)
+    with written_out():
+        reference = everything(block, *asked)
+    agree(mine, reference)
+
+
+def test_it_is_what_trains():
+    """And only what trains: neither what is watched nor what is not learned from."""
+    block, x = a_block(8, 2, source=False), torch.randn(1, 3, 8)
+    if native.library() is None or native.product_of_torch() is None:
+        pytest.skip("nothing native here")
+
+    def made_by():
+        return type(block(x, None)[0].grad_fn).__name__
+
+    assert made_by() == "FeedForwardBackward"
+    block.eval()
+    assert made_by() != "FeedForwardBackward"
+    block.train()
+    with watching(block) as seen:
+        block(x, None)
+    assert len(seen["self_attention"]) == 1
+    assert type(block.double()(x.double(), None)[0].grad_fn).__name__ != "FeedForwardBackward"
+
+
+@pytest.mark.usefixtures("build")
+def test_the_number_of_threads_changes_no_bit():
+    block, x = a_block(48, 4, source=False), torch.randn(5, 11, 48, requires_grad=True)
+    threads, found = torch.get_num_threads(), []
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        found.append(everything(block, x, None, None, None, None))
+    torch.set_num_threads(threads)
+    for several in found[1:]:
+        for a, b in zip(found[0], several, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-6 * max(1.0, b.abs().max().item()), rtol=1e-6)
+
+
+def test_nothing_that_is_not_finite_is_hidden():
+    block, x = a_block(8, 2, source=False), torch.randn(2, 3, 8)
+    x[0, 1, 2] = float("nan")
+    assert not block(x, None)[0][0].isfinite().all()
+    assert block(x, None)[0][1].isfinite().all()
