@@ -21,6 +21,7 @@ from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.settings import OptimizerName
+from dragoman.training.team import computing_with
 
 
 def make_optimizer(
@@ -77,6 +78,7 @@ class Muon(Optimizer):
         groups = [{"params": list(matrices), "orthogonal": True}, {"params": list(rest), "orthogonal": False}]
         super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": betas, "weight_decay": weight_decay})
         self.make_orthogonal = make_orthogonal or orthogonal
+        self.threads = torch.get_num_threads()  # for products, which are worth waking them
         self.stacked: dict[tuple[int, ...], tuple[Tensor, list[Tensor]]] = {}
 
     @overload
@@ -104,7 +106,9 @@ class Muon(Optimizer):
             gradients = torch.stack([p.grad for p in alike if p.grad is not None])
             momenta = self.momenta_of(alike)
             momenta.mul_(group["momentum"]).add_(gradients)
-            updates = self.make_orthogonal(gradients.add_(momenta, alpha=group["momentum"]))
+            directions = gradients.add_(momenta, alpha=group["momentum"])
+            with computing_with(self.threads):
+                updates = self.make_orthogonal(directions)
             size = 0.2 * math.sqrt(max(rows, columns))
             torch._foreach_add_(alike, list(updates.unbind()), alpha=-group["lr"] * size)
 
