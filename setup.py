@@ -13,7 +13,7 @@ setup(
     ext_modules=[
         Extension(
             f"dragoman.native.{level}",
-            [f"{NATIVE}/{name}.cpp" for name in ("engine", "training", "heads", "sublayers")],
+            [f"{NATIVE}/{name}.cpp" for name in ("engine", "training", "heads", "sublayers", "updates")],
             depends=[f"{NATIVE}/{name}.hpp" for name in ("kernels", "threads", "together", "heads")],
             extra_compile_args=[*FLAGS, *more],
             extra_link_args=["-pthread"],

@@ -3,6 +3,7 @@
     engine.cpp      writing text, a whole step in one call      used by decoding/engine.py
     training.cpp    attention and cross-entropy, with slopes    used by modules/short_attention.py, training/entropy.py
     sublayers.cpp   a block's sublayers, with slopes            used by modules/sublayers.py
+    updates.cpp     gradients summed and followed               used by training/updates.py
 
 It is not a Python module but a plain library: nothing in it knows Python or torch, every call works on memory that
 belongs to tensors of ours, and Python's lock is free while it runs.
@@ -10,7 +11,7 @@ belongs to tensors of ours, and Python's lock is free while it runs.
 
 import ctypes
 import os
-from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_double, c_float, c_int32, c_int64, c_void_p
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -115,6 +116,18 @@ class Reading(ctypes.Structure):
     )  # fmt: skip
 
 
+class Tensors(ctypes.Structure):
+    _fields_ = (("threads", c_int32), ("count", c_int32), ("sizes", c_void_p), ("data", c_void_p))
+
+
+class Adam(ctypes.Structure):
+    _fields_ = (
+        ("parameters", Tensors), ("gradients", c_void_p), ("means", c_void_p), ("squares", c_void_p),
+        ("first", c_float), ("second", c_float), ("rate", c_float), ("correction", c_float), ("epsilon", c_float),
+        ("kept", c_float), ("pull", c_float),
+    )  # fmt: skip
+
+
 SIGNATURES = {
     "packed_size": (c_int64, c_int32, c_int32, c_int32),
     "pack_floats": (None, c_void_p, c_int32, c_int32, c_void_p),
@@ -128,6 +141,10 @@ SIGNATURES = {
     "feed_forward_back": (None, POINTER(FeedForward)),
     "read_memory": (None, POINTER(Reading)),
     "read_memory_back": (None, POINTER(Reading)),
+    "sum_of_squares": (c_double, POINTER(Tensors)),
+    "multiply_all": (None, POINTER(Tensors), c_float),
+    "add_all": (None, POINTER(Tensors), c_void_p),
+    "adam": (None, POINTER(Adam)),
     "attend": (None, POINTER(Attending)),
     "attend_backward": (None, POINTER(Attending)),
     "cross_entropy": (None, c_void_p, c_int64, c_int64, c_void_p, c_float, c_int32, c_int32, c_void_p),

@@ -13,6 +13,7 @@ from dragoman.modules.dropout import seeded
 from dragoman.training.micro_batches import cut, rows_of
 from dragoman.training.objectives import LossSum, WritingLoss
 from dragoman.training.team import Team, computing_with, threads_for
+from dragoman.training.updates import add
 
 SAYS_SO = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # what allocators say
 
@@ -39,7 +40,8 @@ class Learner:
         """The gradient of those at these places, from zero; what each of them adds to the loss."""
         places, largest = list(places), 0
         while True:
-            self.model.zero_grad()
+            for p in self.parameters:
+                p.grad = None
             try:
                 found = list[Sums]()
                 for i in range(0, len(places), self.team.size):
@@ -59,10 +61,10 @@ class Learner:
         apart = self.team.each(lambda one: self.slopes(step, *one), several.items())
         with computing_with(threads_for(self.numbers)):
             for slopes in (slopes for _, found in apart for slopes in found):
-                self.add(slopes)
+                self.take(slopes)
         return [sums for sums, _ in apart]
 
-    def add(self, slopes: Sequence[Tensor | None]) -> None:
+    def take(self, slopes: Sequence[Tensor | None]) -> None:
         known, added = list[Tensor](), list[Tensor]()
         for p, slope in zip(self.parameters, slopes, strict=True):
             if slope is not None and p.grad is None:  # laid out as its parameter, as fused optimizers take for granted
@@ -70,8 +72,7 @@ class Learner:
             elif slope is not None and p.grad is not None:
                 known.append(p.grad)
                 added.append(slope)
-        if known:
-            torch._foreach_add_(known, added)
+        add(known, added)
 
     def learn_one(self, step: int, place: int, batch: Any, weight: float = 1.0) -> Sums:
         torch.manual_seed(seed_of(self.seed, step, place))  # for a GPU, where dropout draws from torch's own generator

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from dragoman.runs.weights import whole
 from dragoman.training.learner import Learner
 from dragoman.training.objectives import LossSum
 from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.team import Team, computing_with, team_size, threads_for
+from dragoman.training.updates import length_of, multiply
 
 
 class Step(NamedTuple):
@@ -38,7 +38,8 @@ def train(
     parameters = list(model.parameters())
     learner = Learner(model, objective, seed, Team(team_size()))
     for number, micro_batches in enumerate(batches, start=first):
-        model.train()
+        if not model.training:  # the caller may have validated
+            model.train()
         sums = workers.add_up(learner, number, micro_batches)
         with computing_with(threads_for(learner.numbers)):
             norm = divide_and_clip(parameters, max(1, sums.tokens), clip)
@@ -53,5 +54,6 @@ def train(
 def divide_and_clip(parameters: Sequence[nn.Parameter], tokens: int, clip: float) -> float:
     """Sums become means; the length that their gradient has before it is cut to `clip`."""
     gradients = [p.grad for p in parameters if p.grad is not None]
-    torch._foreach_div_(gradients, float(tokens))
-    return whole(nn.utils.clip_grad_norm_(parameters, clip)).item()
+    length = length_of(gradients) / tokens
+    multiply(gradients, min(1.0, clip / (length + 1e-6)) / tokens)
+    return length

@@ -17,11 +17,12 @@ from typing import Any, overload
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from torch.optim import SGD, Adagrad, Optimizer, RMSprop
 
 from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.settings import OptimizerName
-from dragoman.training.team import computing_with
+from dragoman.training.team import MOST, Team, team_size
+from dragoman.training.updates import Adam, Rates, adam, count_up
 
 
 def make_optimizer(
@@ -37,13 +38,14 @@ def make_optimizer(
             return Adagrad(parameters, rate, weight_decay=weight_decay)
         case "rmsprop":
             return RMSprop(parameters, rate, alpha=0.98, weight_decay=weight_decay)
-        case "adam":
-            return Adam(parameters, rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
-        case "adamw":
-            return AdamW(parameters, rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
+        case "adam" | "adamw":
+            apart = name == "adamw"
+            settings = (rate, (0.9, 0.98), 1e-9, weight_decay)  # and its betas and ε
+            return Adam(parameters, *settings, decoupled_weight_decay=apart)
         case "muon":
             parts = matrices_and_rest(model)
-            return Muon(*parts, rate, weight_decay=weight_decay, make_orthogonal=workers.share_out(orthogonal))
+            shared = workers.share_out(orthogonal_together(Team(team_size())))
+            return Muon(*parts, rate, weight_decay=weight_decay, make_orthogonal=shared)
 
 
 def matrices_and_rest(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
@@ -77,8 +79,7 @@ class Muon(Optimizer):
         """`make_orthogonal` may be one that workers share out: a third of a small step is in it."""
         groups = [{"params": list(matrices), "orthogonal": True}, {"params": list(rest), "orthogonal": False}]
         super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": betas, "weight_decay": weight_decay})
-        self.make_orthogonal = make_orthogonal or orthogonal
-        self.threads = torch.get_num_threads()  # for products, which are worth waking them
+        self.make_orthogonal = make_orthogonal or orthogonal_together(Team(team_size()))
         self.stacked: dict[tuple[int, ...], tuple[Tensor, list[Tensor]]] = {}
 
     @overload
@@ -106,9 +107,7 @@ class Muon(Optimizer):
             gradients = torch.stack([p.grad for p in alike if p.grad is not None])
             momenta = self.momenta_of(alike)
             momenta.mul_(group["momentum"]).add_(gradients)
-            directions = gradients.add_(momenta, alpha=group["momentum"])
-            with computing_with(self.threads):
-                updates = self.make_orthogonal(directions)
+            updates = self.make_orthogonal(gradients.add_(momenta, alpha=group["momentum"]))
             size = 0.2 * math.sqrt(max(rows, columns))
             torch._foreach_add_(alike, list(updates.unbind()), alpha=-group["lr"] * size)
 
@@ -128,22 +127,30 @@ class Muon(Optimizer):
 
     def step_rest(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
         """m ← β₁ m + (1−β₁) g;  v ← β₂ v + (1−β₂) g²;  p ← p − rate · m̂ / (√v̂ + ε)."""
-        first, second = group["betas"]
-        for p in parameters:
-            state = self.state[p]
+        states = [self.state[p] for p in parameters]
+        for p, state in zip(parameters, states, strict=True):
             if not state:
                 state.update(step=torch.zeros(()), mean=torch.zeros_like(p), square=torch.zeros_like(p))
-            state["step"] += 1
-        steps = float(self.state[parameters[0]]["step"])
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        means, squares = [self.state[p]["mean"] for p in parameters], [self.state[p]["square"] for p in parameters]
-        torch._foreach_lerp_(means, gradients, 1 - first)
-        torch._foreach_mul_(squares, second)
-        torch._foreach_addcmul_(squares, gradients, gradients, 1 - second)
-        roots = torch._foreach_sqrt(squares)
-        torch._foreach_div_(roots, math.sqrt(1 - second**steps))
-        torch._foreach_add_(roots, 1e-9)
-        torch._foreach_addcdiv_(parameters, means, roots, -group["lr"] / (1 - first**steps))
+        adam(
+            parameters,
+            [p.grad for p in parameters if p.grad is not None],
+            [state["mean"] for state in states],
+            [state["square"] for state in states],
+            Rates(group["lr"], group["betas"], 1e-9, count_up(states)[0]),
+        )
+
+
+def orthogonal_together(team: Team) -> Callable[[Tensor], Tensor]:
+    """`orthogonal`, each thread with matrices of its own. As many pieces for any number of threads: the same bits."""
+
+    def work(matrices: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
+        pieces = matrices.tensor_split(min(MOST, len(matrices)))
+        shares = [range(first, len(pieces), team.size) for first in range(min(team.size, len(pieces)))]
+        found = team.each(lambda share: {i: orthogonal(pieces[i]) for i in share}, shares)
+        made = {i: piece for share in found for i, piece in share.items()}
+        return torch.cat([made[i] for i in range(len(pieces))])
+
+    return work
 
 
 # For each round a polynomial a x + b x³ + c x⁵: the one that comes closest to 1 on the interval that the round before
