@@ -228,6 +228,18 @@ def test_a_file_may_be_replaced_by_its_translation(model, tmp_path, dragoman):
     assert path.read_text() != "a b\nc d e\n"
 
 
+def test_an_output_that_is_a_pipe_is_written_into_and_stays_one(model, tmp_path, dragoman):
+    """A device too: to put a file in the place of /dev/null would harm every other program."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert dragoman("translate", model, "a", "--output", pipe).returncode == 0
+    assert os.read(reader, 1000).endswith(b"\n")
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_an_output_is_left_alone_when_the_input_is_missing(model, tmp_path, dragoman):
     (tmp_path / "out.txt").write_text("precious")
     found = dragoman("translate", model, "--input", tmp_path / "nothing.txt", "--output", tmp_path / "out.txt")

@@ -170,7 +170,7 @@ def to_text(line: bytes) -> str:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[Any]:
-    """Standard output, or a file that takes its name only when it is complete."""
+    """Standard output, or a file that takes its name only when it is complete; a pipe or a device is written into."""
     from dragoman.errors import SaveError
 
     if path is None:
@@ -179,11 +179,13 @@ def open_output(path: Path | None) -> Iterator[Any]:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
-    ready = path.with_name(path.name + ".new")
+    lasting = path.is_file() or not path.exists()
+    ready = path.with_name(path.name + ".new") if lasting else path
     try:
         with ready.open("w", encoding="utf-8", newline="\n") as file:
             yield file
-        ready.replace(path)
+        if lasting:
+            ready.replace(path)
     except OSError as problem:
         raise SaveError(
             "E-SAVE-01", f"{path} could not be written ({problem.strerror}); choose another --output"
