@@ -15,6 +15,7 @@ from dragoman.decoding.beam import SearchConfig, beam_search
 from dragoman.decoding.engine import Engine, make_engine
 from dragoman.decoding.flow import Waiting, search_all
 from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.pace import Ways
 from dragoman.decoding.translate import Translator
 from dragoman.models.gpt import Gpt, GptConfig
 from dragoman.models.marian import MarianConfig
@@ -159,6 +160,26 @@ def test_proposals_are_the_best_of_the_logits(engine):
         torch.testing.assert_close(torch.from_numpy(found.ended), log_probs[:, SPECIAL.end], atol=1e-5, rtol=1e-5)
 
 
+def test_proposals_from_a_large_vocabulary_have_the_same_bits_for_any_number_of_threads(precision):
+    """Threads look through parts of it, whichever is free; equal scores come in the vocabulary's order."""
+    sizes = SIZES | {"source_vocabulary": 1500, "target_vocabulary": 1500}
+    model = models.build(TransformerConfig(**sizes, width=24, heads=3, layers=1, hidden=36)).eval()
+    with torch.no_grad():
+        model.scores.table.weight[700:] = model.scores.table.weight[:800].clone()
+    engine, found = Engine(model, precision), []
+    log_probs = engine.decode(BATCH.target_in, begin(engine)).logits[:, -1].log_softmax(dim=-1)
+    for threads in (1, 2, 3):
+        writer = engine.with_threads(threads, settled=True)
+        for _ in range(5):
+            found.append(writer.propose(BATCH.target_in.numpy(), begin(writer), 9, SPECIAL.end, [])[0])
+    torch.testing.assert_close(torch.from_numpy(found[0].log_probs[:, 0]), log_probs.amax(dim=-1), atol=1e-5, rtol=1e-5)
+    for other in found[1:]:
+        assert all((a == b).all() for a, b in zip(found[0], other, strict=True))
+    falls = np.diff(found[0].log_probs) < 0
+    assert (falls | (np.diff(found[0].tokens) > 0)).all()
+    assert not falls.all()
+
+
 def test_every_hypothesis_has_the_score_the_engine_itself_gives_it(engine):
     config = SearchConfig(beam=4, nbest=4, length_penalty=4.0)
     found = beam_search(engine, begin(engine), [3, 6, 9, 40 - 6], SPECIAL, config)
@@ -180,13 +201,28 @@ def test_sentences_that_join_later_get_the_same_text(engine, beam, finish):
     sources = [[rng.randrange(4, V) for _ in range(rng.randint(1, 12))] for _ in range(12)]
     config = SearchConfig(beam=beam, finish=finish)
     waiting = [Waiting(number, source, 4 + number) for number, source in enumerate(sources)]
-    for threads in (1, 2):
+    for threads, faster in ((1, True), (2, True), (2, False), (3, True)):
+        ways = engine.ways[2 * beam, beam]
+        ways.seconds, ways.portions = {faster: 0.0, not faster: 1.0}, 0  # together, or apart
         found = search_all(engine, waiting, SPECIAL, config, rows=2 * beam, threads=threads)
         assert sorted(found) == list(range(12))
         for one in waiting:
             state = engine.encode(*make_source([one.source], SPECIAL))
             [alone] = beam_search(engine, state, [one.longest], SPECIAL, config)
             assert found[one.number] == alone
+
+
+def test_both_ways_of_using_threads_are_tried_and_the_faster_is_kept():
+    ways, tried = Ways(), []
+    for _ in range(2 + 2 * Ways.TRY):
+        together = ways.choose()
+        tried.append(together)
+        ways.note(together, 1.0 if together else 2.0)
+    assert tried[:2] == [True, False]
+    assert tried[2:].count(False) == 2  # now and then, since another program may have ended
+    ways.note(True, 9.0)
+    ways.portions = 0
+    assert not ways.choose()
 
 
 def test_a_text_longer_than_the_cache_at_first_goes_on(precision):

@@ -9,13 +9,11 @@ States share their cache. Going on with a state uses up those it was made from, 
 to begin twice from one `encode` is safe, to branch in the middle of a text is not.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +22,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from dragoman import native
+from dragoman.decoding.pace import Pace, Ways
 from dragoman.decoding.packing import Packed, Precision, can_pack, pointer
 from dragoman.models.state import Decoded
 
@@ -112,36 +111,6 @@ def not_among(used: set[int]) -> Iterator[int]:
     return (slot for slot in count() if slot not in used)
 
 
-class Pace:
-    """Whether all threads or one compute the next step: whichever was faster of late, the other tried now and then.
-
-    Threads that compute together wait for one another, which on a busy machine takes longer than they save. The bits
-    are the same either way.
-    """
-
-    TRY = 16  # steps between two looks at the slower way
-
-    def __init__(self, threads: int) -> None:
-        self.threads, self.steps = threads, 0
-        self.seconds: dict[int, float] = {}  # a step, by the number of threads
-
-    def choose(self) -> int:
-        self.steps += 1
-        if len(self.seconds) < min(self.threads, 2):
-            return 1 if self.seconds else self.threads
-        faster = min(self.seconds, key=lambda threads: self.seconds[threads])
-        if self.steps % self.TRY == 0:
-            return next((threads for threads in self.seconds if threads != faster), faster)
-        return faster
-
-    @contextmanager
-    def measuring(self, threads: int) -> Iterator[None]:
-        start = perf_counter()
-        yield
-        took = perf_counter() - start
-        self.seconds[threads] = 0.7 * self.seconds.get(threads, took) + 0.3 * took
-
-
 class Engine:
     """A trained model, ready to write. Threads may share one; each state belongs to one of them at a time."""
 
@@ -149,12 +118,13 @@ class Engine:
         self.packed = Packed(model, precision)
         self.precision, self.threads = precision, 1  # that may compute one call together
         self.pace = Pace(1)
+        self.ways: defaultdict[tuple[int, int], Ways] = defaultdict(Ways)  # by beginnings at a time and beams
         self.struck: dict[tuple[int, ...], Bool[np.ndarray, " V"]] = {}
 
-    def with_threads(self, threads: int) -> "Engine":
-        """The same weights, with so many threads that compute each step together."""
+    def with_threads(self, threads: int, *, settled: bool = False) -> "Engine":
+        """The same weights, with so many threads that compute each step together: where that is faster, or always."""
         other = copy(self)
-        other.threads, other.pace = threads, Pace(threads)
+        other.threads, other.pace = threads, Pace(threads, settled=settled)
         return other
 
     # ── as every writer ───────────────────────────────────────────────────────────────────

@@ -3,13 +3,14 @@
 waiting      those of like length are next to one another; a worker takes the next few when it has room for them
 under way    a sentence that is over leaves at once, and the next ones take its place (continuous batching); where they
              cannot be joined to those under way, the next few begin when all are over
-threads      each is a worker with sentences of its own; a lone sentence may have all of them, each with a part of every
-             matrix
+threads      each is a worker with sentences of its own; or all of them compute the steps of all sentences together,
+             each with a part of every matrix, where the writer finds that faster; a lone sentence may have all of them
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
@@ -45,25 +46,43 @@ class Queue:
 
 
 Found = Iterator[tuple[int, list[Hypothesis]]]
+PORTION = 64  # times the places there are: so many sentences go one way before the choice is made anew
 
 
 def search_all(
     writer: Any, waiting: Sequence[Waiting], special: SpecialIds, config: SearchConfig, *, rows: int, threads: int = 1
 ) -> dict[int, list[Hypothesis]]:
     """The best hypotheses of every sentence, by its number; `rows` beginnings at a time for each thread."""
-    width = max(config.beam, config.nbest)
-    workers, team = (threads, 1) if len(waiting) > 1 else (1, threads)
-    queue, places = Queue(waiting, workers), max(1, rows // width)
-    writer = writer.with_threads(team) if hasattr(writer, "with_threads") else writer
+    places = max(1, rows // max(config.beam, config.nbest))
 
-    def work() -> dict[int, list[Hypothesis]]:
-        return dict(search_flow(writer, queue.take, special, config, places))
+    def search(writer: Any, some: Sequence[Waiting], workers: int, places: int) -> dict[int, list[Hypothesis]]:
+        queue = Queue(some, workers)
+        flows = [search_flow(writer, queue.take, special, config, places) for _ in range(workers)]
+        if workers == 1:
+            return dict(flows[0])
+        with ThreadPoolExecutor(workers) as pool:
+            several = [pool.submit(dict[int, list[Hypothesis]], flow) for flow in flows]
+            return {number: found for one in several for number, found in one.result().items()}
 
-    if workers == 1:
-        return work()
-    with ThreadPoolExecutor(workers) as pool:
-        several = [pool.submit(work) for _ in range(workers)]
-        return {number: found for one in several for number, found in one.result().items()}
+    if threads == 1 or not hasattr(writer, "ways"):
+        return search(writer, waiting, threads, places)
+    if len(waiting) == 1:
+        return search(writer.with_threads(threads), waiting, 1, places)
+    found: dict[int, list[Hypothesis]] = {}
+    left, ways = Queue(waiting, 1), writer.ways[rows, config.beam]
+    while some := left.take(threads * places * (PORTION if ways.known else 2)):
+        together, start = ways.choose(), perf_counter()
+        if together:
+            found |= search(writer.with_threads(threads, settled=True), some, 1, threads * places)
+        else:
+            found |= search(writer.with_threads(1), some, threads, places)
+        ways.note(together, (perf_counter() - start) / tokens_of(some, found))
+    return found
+
+
+def tokens_of(some: Sequence[Waiting], found: dict[int, list[Hypothesis]]) -> int:
+    """Read and written, and one for the end of each."""
+    return sum(1 + len(one.source) + len(found[one.number][0].tokens) for one in some)
 
 
 @torch.inference_mode()

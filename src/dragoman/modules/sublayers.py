@@ -106,8 +106,9 @@ class FeedForward(torch.autograd.Function):
         ctx: Any, x: Tensor, gain: Tensor, shift: Tensor | None, weight_in: Tensor, bias_in: Tensor | None,
         weight_out: Tensor, bias_out: Tensor | None, around: Around, kind: int,
     ) -> Tensor:  # fmt: skip
-        hidden = x.shape[:-1].numel() * len(weight_in)
-        y, room = torch.empty_like(x), Room(x, x.numel(), 2 * x.shape[:-1].numel(), hidden, hidden)
+        rows = x.shape[:-1].numel()
+        hidden, slopes = rows * len(weight_in), 0 if kind == ACTIVATIONS["relu"] else rows * len(weight_in)
+        y, room = torch.empty_like(x), Room(x, x.numel(), 2 * rows, hidden, slopes)
         asked = native.FeedForward(struct_around(x, gain, shift, around, room), activation=kind)
         asked.inward, asked.outward = projection(weight_in, bias_in), projection(weight_out, bias_out)
         asked.around.y = y.data_ptr()
@@ -254,14 +255,14 @@ def own_memory(
 
 
 class Room:
-    """One tensor for several uses: each place begins where a vector may."""
+    """One tensor for several uses: each place begins where a vector may. None for what has no size."""
 
     def __init__(self, x: Tensor, *sizes: int, numbers: Tensor | None = None) -> None:
         self.sizes = sizes
         starts = list(accumulate((size + -size % ALIGNED for size in sizes), initial=0))
         self.numbers = x.new_empty(starts[-1]) if numbers is None else numbers
         first = self.numbers.data_ptr()
-        self.places = [first + 4 * start for start in starts[:-1]]
+        self.places = [first + 4 * start if size else None for start, size in zip(starts[:-1], sizes, strict=True)]
 
 
 def struct_around(x: Tensor, gain: Tensor, shift: Tensor | None, around: Around, room: Room) -> native.Around:

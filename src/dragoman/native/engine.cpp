@@ -101,6 +101,8 @@ struct Rows {  // the left side of a product, made ready once for all panels
     const float *scales;
 };
 
+constexpr int64_t FEW = 1 << 14;  // numbers that one thread has quantized before others have heard of it
+
 Rows make_ready(const Linear &w, const float *x, int rows) {
     if (!w.scales) return {rows, w.in, x, nullptr, nullptr};
     int in = round_up(w.in, 4);
@@ -108,9 +110,12 @@ Rows make_ready(const Linear &w, const float *x, int rows) {
     if (bytes.size() < static_cast<size_t>(rows) * in) bytes.resize(static_cast<size_t>(rows) * in);
     float *scales = Scratch::of(scratch.scales, rows);
     Small *to = bytes.data();
-    share_out(rows, [&](int r) {
+    auto quantize = [&](int r) {
         scales[r] = quantize_row(x + static_cast<int64_t>(r) * w.in, w.in, to + static_cast<int64_t>(r) * in);
-    });
+    };
+    if (static_cast<int64_t>(rows) * in > FEW) share_out(rows, quantize);
+    else
+        for (int r = 0; r < rows; r++) quantize(r);
     return {rows, in, nullptr, bytes.data(), scales};
 }
 
@@ -296,71 +301,76 @@ void embed(const Embedding &embedding, int64_t id, int place, int width, float *
 
 constexpr int TILE = 8;  // panels scored at a time
 
-struct Best {  // of one row, while the vocabulary goes by: log Σ eˣ, the score of <end>, and the best others, best first
+struct Best {  // of one row, as far as one thread has looked through the vocabulary: the best tokens, best first
     explicit Best(int count) : count(count) { tokens.reserve(count + 1); }
 
-    void add(float most_of_these, float total_of_these) {
-        if (most_of_these > most) {
-            total *= exponential(most - most_of_these);
-            most = most_of_these;
-        }
-        total += total_of_these * exponential(most_of_these - most);
+    using Scored = std::pair<float, int64_t>;
+    static bool before(const Scored &a, const Scored &b) {  // of equal ones the first in the vocabulary
+        return a.first > b.first || (a.first == b.first && a.second < b.second);
     }
 
-    bool is_too_low(float score) const { return static_cast<int>(tokens.size()) == count && score <= tokens.back().first; }
+    bool is_full() const { return static_cast<int>(tokens.size()) == count; }
 
-    void insert(float score, int64_t id) {  // of equal ones the first stays before
+    void insert(const Scored &one) {
+        if (is_full() && !before(one, tokens.back())) return;
         auto place = tokens.end();
-        while (place != tokens.begin() && (place - 1)->first < score) place--;
-        tokens.insert(place, {score, id});
+        while (place != tokens.begin() && before(one, *(place - 1))) place--;
+        tokens.insert(place, one);
         if (static_cast<int>(tokens.size()) > count) tokens.pop_back();
     }
 
-    void take_over(const Best &later) {
-        add(later.most, later.total);
-        ended = std::max(ended, later.ended);
-        for (auto &[score, id] : later.tokens)
-            if (!is_too_low(score)) insert(score, id);
-    }
-
     int count;
-    float most = -1e30f, total = 0.0f, ended = -INFINITY;
-    std::vector<std::pair<float, int64_t>> tokens;
+    std::vector<Scored> tokens;
 };
 
-void look_through(const Step &step, const float *scores, int first, int width, Best &best) {
+struct Sum {  // Σ eˣ of one row over a part of the vocabulary, as total · e^most
+    float most, total;
+};
+
+Sum look_through(const Step &step, const float *scores, int first, int width, Best &best) {
     float most = largest(scores, width);
-    best.add(most, sum_of_exponentials(scores, width, most));
-    if (step.end >= first && step.end < first + width) best.ended = scores[step.end - first];
-    if (best.is_too_low(most)) return;
-    for (int n = 0; n < width; n++) {
+    bool may_have = !best.is_full() || most >= best.tokens.back().first;
+    for (int n = 0; may_have && n < width; n++) {
         int id = first + n;
-        if (!best.is_too_low(scores[n]) && id != step.end && !(step.never && step.never[id])) best.insert(scores[n], id);
+        if ((!best.is_full() || scores[n] >= best.tokens.back().first) && id != step.end && !(step.never && step.never[id]))
+            best.insert({scores[n], id});
     }
+    return {most, sum_of_exponentials(scores, width, most)};
 }
 
-// log-probabilities of the best tokens; each thread looks through its part of the vocabulary
+// log Σ eˣ, the parts added in their order: the same bits whoever has looked through which
+float log_of_sums(const Sum *sums, int parts, int step) {
+    float most = sums[0].most, total = 0.0f;
+    for (int i = 1; i < parts; i++) most = std::max(most, sums[i * step].most);
+    for (int i = 0; i < parts; i++) total += sums[i * step].total * exponential(sums[i * step].most - most);
+    return most + std::log(total);
+}
+
+// log-probabilities of the best tokens; each thread looks through parts of the vocabulary
 void choose(const Linear &scores, const float *states, const Step &step) {
     Rows ready = make_ready(scores, states, step.rows);
     Team &all = team();
-    int tiles = (scores.out + TILE * PANEL - 1) / (TILE * PANEL);
-    std::vector<std::vector<Best>> best(all.size);
-    all.run([&](int t) {
-        best[t].assign(step.rows, Best(step.count));
-        float *tile = Scratch::of(scratch.tile, static_cast<int64_t>(step.rows) * TILE * PANEL);
-        for (int i = tiles * t / all.size; i < tiles * (t + 1) / all.size; i++) {
-            int first = i * TILE * PANEL, width = std::min(TILE * PANEL, scores.out - first);
-            for (int n = 0; n < width; n += PANEL)
-                one_panel(scores, ready, (first + n) / PANEL, NONE, tile + n, TILE * PANEL);
-            for (int r = 0; r < step.rows; r++)
-                look_through(step, tile + static_cast<int64_t>(r) * TILE * PANEL, first, width, best[t][r]);
+    int rows = step.rows, tiles = (scores.out + TILE * PANEL - 1) / (TILE * PANEL);
+    std::vector<Best> best(all.size * rows, Best(step.count));
+    std::vector<Sum> sums(static_cast<size_t>(tiles) * rows);
+    std::fill(step.ended, step.ended + rows, -INFINITY);
+    all.run(tiles, [&](int i, int t) {
+        float *tile = Scratch::of(scratch.tile, static_cast<int64_t>(rows) * TILE * PANEL);
+        int first = i * TILE * PANEL, width = std::min(TILE * PANEL, scores.out - first);
+        for (int n = 0; n < width; n += PANEL)
+            one_panel(scores, ready, (first + n) / PANEL, NONE, tile + n, TILE * PANEL);
+        for (int r = 0; r < rows; r++) {
+            const float *row = tile + static_cast<int64_t>(r) * TILE * PANEL;
+            sums[i * rows + r] = look_through(step, row, first, width, best[t * rows + r]);
+            if (step.end >= first && step.end < first + width) step.ended[r] = row[step.end - first];
         }
     });
-    for (int r = 0; r < step.rows; r++) {
-        Best &found = best[0][r];
-        for (int t = 1; t < all.size; t++) found.take_over(best[t][r]);
-        float log_sum = found.most + std::log(found.total);
-        step.ended[r] = found.ended - log_sum;
+    for (int r = 0; r < rows; r++) {
+        Best &found = best[r];
+        for (int t = 1; t < all.size; t++)
+            for (auto &one : best[t * rows + r].tokens) found.insert(one);
+        float log_sum = log_of_sums(sums.data() + r, tiles, rows);
+        step.ended[r] -= log_sum;
         for (int i = 0; i < step.count; i++) {
             bool there = i < static_cast<int>(found.tokens.size());
             step.best[static_cast<int64_t>(r) * step.count + i] = there ? found.tokens[i].first - log_sum : -INFINITY;

@@ -40,7 +40,7 @@ struct FeedForward {
     Around around;
     Projection inward, outward;
     int32_t activation;
-    float *hidden, *slopes;        // (N H): f(a) and f′(a)
+    float *hidden, *slopes;        // (N H): f(a) and f′(a); null for ReLU, whose slope can be told from f(a)
     float *to_hidden;              // (N H)
 };
 
@@ -215,9 +215,7 @@ void enter_back(const Around &a) {
 // ── activations with their slopes, which share an exponential ───────────────────────────────
 
 template <Activation kind> inline void bend_one(float x, float &y, float &slope) {
-    if (kind == RELU) {
-        y = std::max(x, 0.0f), slope = x > 0.0f ? 1.0f : 0.0f;
-    } else if (kind == GELU) {  // Φ(x) by erf as in kernels.hpp, whose e^(−x²/2) is also in φ(x)
+    if (kind == GELU) {  // Φ(x) by erf as in kernels.hpp, whose e^(−x²/2) is also in φ(x)
         float a = std::fabs(x) * 0.70710678118654752f, t = 1.0f / (1.0f + 0.3275911f * a), bell = exponential(-a * a);
         float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
         float below = 0.5f + std::copysign(0.5f - 0.5f * p * bell, x);
@@ -237,7 +235,7 @@ template <Activation kind> void bend_all(float *x, float *slopes, int n) {
 }
 
 void bend(int kind, float *x, float *slopes, int n) {
-    if (kind == RELU) return bend_all<RELU>(x, slopes, n);
+    if (kind == RELU) return activate(kind, x, n);
     if (kind == GELU) return bend_all<GELU>(x, slopes, n);
     if (kind == GELU_TANH) return bend_all<GELU_TANH>(x, slopes, n);
     bend_all<SILU>(x, slopes, n);
@@ -258,7 +256,7 @@ void feed_forward(const FeedForward *given) {
     project(f.inward, enter(a), a.rows, a.threads, f.hidden);
     for_each(a.rows, a.threads, [&](int r) {
         int64_t at = static_cast<int64_t>(r) * f.inward.out;
-        bend(f.activation, f.hidden + at, f.slopes + at, f.inward.out);
+        bend(f.activation, f.hidden + at, f.slopes ? f.slopes + at : nullptr, f.inward.out);
     });
     project(f.outward, f.hidden, a.rows, a.threads, left(a));
     leave(a);
@@ -272,7 +270,12 @@ void feed_forward_back(const FeedForward *given) {
     project_back(f.outward, f.hidden, a.rows, a.threads, a.out, f.to_hidden);
     for_each(a.rows, a.threads, [&](int r) {
         int64_t at = static_cast<int64_t>(r) * f.inward.out;
-        for (int i = 0; i < f.inward.out; i++) f.to_hidden[at + i] *= f.slopes[at + i];
+        const float *hidden = f.hidden + at, *slopes = f.slopes + at;
+        float *to = f.to_hidden + at;
+        if (f.slopes)
+            for (int i = 0; i < f.inward.out; i++) to[i] *= slopes[i];
+        else
+            for (int i = 0; i < f.inward.out; i++) to[i] = hidden[i] > 0.0f ? to[i] : 0.0f;
     });
     project_back(f.inward, a.norm_first ? a.entered : a.x, a.rows, a.threads, f.to_hidden, a.to_entered);
     enter_back(a);

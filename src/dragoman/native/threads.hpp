@@ -65,52 +65,71 @@ class Team {
     }
 
     ~Team() {
-        over = true;
-        wake();
+        {
+            std::lock_guard<std::mutex> hold(mutex);
+            over = true;
+        }
+        alarm.notify_all();
         for (auto &helper : helpers) helper.join();
     }
 
-    // work(0) here and work(1) … work(size − 1) in the helpers; returns when all are done
-    template <class Work> void run(const Work &work) {
-        if (size == 1) return work(0);
-        job = &work;
-        call = [](const void *job, int t) { (*static_cast<const Work *>(job))(t); };
-        pending = size - 1;
-        wake();
-        work(0);
-        for (int looks = 0; pending; looks++) looks < SPINS ? breathe() : std::this_thread::yield();
+    // work(i, thread) for every i < n, each taken by whoever is free; returns when all are done. One who is late or asleep
+    // is not waited for, unless it has taken something.
+    template <class Work> void run(int n, const Work &work) {
+        if (size == 1) {
+            for (int i = 0; i < n; i++) work(i, 0);
+            return;
+        }
+        job = &work, count = n, done = 0;
+        call = [](const void *job, int i, int t) { (*static_cast<const Work *>(job))(i, t); };
+        tickets = (++turns << 32) | static_cast<uint32_t>(n);
+        if (asleep) {
+            std::lock_guard<std::mutex> hold(mutex);
+            alarm.notify_all();
+        }
+        take(0);
+        for (int looks = 0; done != n; looks++) looks < SPINS ? breathe() : std::this_thread::yield();
     }
 
     const int size;
 
   private:
-    void wake() {
-        turn++;
-        if (!asleep) return;
-        std::lock_guard<std::mutex> hold(mutex);
-        alarm.notify_all();
+    static constexpr uint64_t LEFT = 0xffffffff;
+
+    // A ticket that was taken holds its job in place: `job`, `call` and `count` change only when all are done.
+    void take(int t) {
+        for (uint64_t now = tickets; now & LEFT;)
+            if (tickets.compare_exchange_weak(now, now - 1)) {
+                call(job, count - static_cast<int>(now & LEFT), t);
+                done++;
+                now = tickets;
+            }
     }
 
     void help(int t) {
         FlushDenormals flush;
-        for (uint64_t seen = 0;; seen++) {
-            for (int looks = 0; turn == seen && looks < SPINS; looks++) breathe();
-            if (turn == seen) {
+        for (int looks = 0; !over; looks++) {
+            if (tickets & LEFT) {
+                take(t);
+                looks = 0;
+            } else if (looks < SPINS) {
+                breathe();
+            } else {
                 std::unique_lock<std::mutex> hold(mutex);
                 asleep++;
-                alarm.wait(hold, [&] { return turn != seen; });
+                alarm.wait(hold, [&] { return over || (tickets & LEFT); });
                 asleep--;
+                looks = 0;
             }
-            if (over) return;
-            call(job, t);
-            pending--;
         }
     }
 
     const void *job = nullptr;
-    void (*call)(const void *, int) = nullptr;
-    std::atomic<uint64_t> turn{0};
-    std::atomic<int> pending{0}, asleep{0};
+    void (*call)(const void *, int, int) = nullptr;
+    int count = 0;
+    uint64_t turns = 0;
+    std::atomic<uint64_t> tickets{0};  // which job it is, and how much of it nobody has taken
+    std::atomic<int> done{0}, asleep{0};
     std::atomic<bool> over{false};
     std::mutex mutex;
     std::condition_variable alarm;
@@ -130,16 +149,10 @@ inline Team &team(int size = 0) {
     return *now;
 }
 
-// for (i = 0; i < n; i++) work(i), in equal shares
+// for (i = 0; i < n; i++) work(i)
 template <class Work> void share_out(int n, const Work &work) {
-    Team &all = team();
-    if (n == 1 || all.size == 1) {
-        for (int i = 0; i < n; i++) work(i);
-        return;
-    }
-    all.run([&](int t) {
-        for (int i = static_cast<int64_t>(n) * t / all.size; i < static_cast<int64_t>(n) * (t + 1) / all.size; i++) work(i);
-    });
+    if (n == 1) return work(0);
+    team().run(n, [&](int i, int) { work(i); });
 }
 
 }  // namespace dragoman

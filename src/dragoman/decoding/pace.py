@@ -1,0 +1,63 @@
+"""Which way of using several threads is the faster one here and now: found by timing, since no rule holds.
+
+Threads that compute one step together read every weight once, each a part of it, and wait for one another some hundred
+times; on a busy machine that takes longer than it saves. The bits are the same either way.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+
+class Pace:
+    """Whether all threads or one compute the next step: whichever was faster of late, the other tried now and then."""
+
+    TRY = 64  # steps between two looks at the slower way
+
+    def __init__(self, threads: int, *, settled: bool = False) -> None:
+        """`settled`: it is always all of them."""
+        self.threads, self.settled, self.steps = threads, settled, 0
+        self.seconds: dict[int, float] = {}  # a step, by the number of threads
+
+    def choose(self) -> int:
+        if self.settled:
+            return self.threads
+        self.steps += 1
+        if len(self.seconds) < min(self.threads, 2):
+            return 1 if self.seconds else self.threads
+        faster = min(self.seconds, key=lambda threads: self.seconds[threads])
+        if self.steps % self.TRY == 0:
+            return next((threads for threads in self.seconds if threads != faster), faster)
+        return faster
+
+    @contextmanager
+    def measuring(self, threads: int) -> Iterator[None]:
+        start = perf_counter()
+        yield
+        took = perf_counter() - start
+        self.seconds[threads] = 0.7 * self.seconds.get(threads, took) + 0.3 * took
+
+
+class Ways:
+    """Whether threads search apart, each with sentences of its own, or together, each with a part of every matrix:
+    whichever was faster of late, the other tried now and then."""
+
+    TRY = 8  # portions between two looks at the slower way
+
+    def __init__(self) -> None:
+        self.seconds: dict[bool, float] = {}  # a token, by whether they were together
+        self.portions = 0
+
+    @property
+    def known(self) -> bool:
+        return len(self.seconds) == 2
+
+    def choose(self) -> bool:
+        self.portions += 1
+        if not self.known:
+            return True not in self.seconds
+        faster = self.seconds[True] < self.seconds[False]
+        return faster if self.portions % self.TRY else not faster
+
+    def note(self, together: bool, seconds: float) -> None:
+        self.seconds[together] = (self.seconds.get(together, seconds) + seconds) / 2
