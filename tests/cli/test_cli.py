@@ -240,6 +240,15 @@ def test_an_output_that_is_a_pipe_is_written_into_and_stays_one(model, tmp_path,
     assert not pipe.with_name("pipe.new").exists()
 
 
+def test_an_output_that_is_a_link_stays_one(model, tmp_path, dragoman):
+    """As /dev/stdout is."""
+    (tmp_path / "link").symlink_to(tmp_path / "real.txt")
+    for _ in range(2):
+        assert dragoman("translate", model, "a", "--output", tmp_path / "link").returncode == 0
+        assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real.txt").read_text().count("\n") == 1
+
+
 def test_an_output_is_left_alone_when_the_input_is_missing(model, tmp_path, dragoman):
     (tmp_path / "out.txt").write_text("precious")
     found = dragoman("translate", model, "--input", tmp_path / "nothing.txt", "--output", tmp_path / "out.txt")

@@ -3,7 +3,10 @@
 Its sums are in float32, so it is held to 1e-4 of the model; to itself it is held bit by bit, whatever the batch.
 """
 
+import os
 import random
+import subprocess
+import sys
 from itertools import pairwise, product
 
 import numpy as np
@@ -202,7 +205,7 @@ def test_sentences_that_join_later_get_the_same_text(engine, beam, finish):
     config = SearchConfig(beam=beam, finish=finish)
     waiting = [Waiting(number, source, 4 + number) for number, source in enumerate(sources)]
     for threads, faster in ((1, True), (2, True), (2, False), (3, True)):
-        ways = engine.ways[2 * beam, beam]
+        ways = engine.ways[threads, 2]
         ways.seconds, ways.portions = {faster: 0.0, not faster: 1.0}, 0  # together, or apart
         found = search_all(engine, waiting, SPECIAL, config, rows=2 * beam, threads=threads)
         assert sorted(found) == list(range(12))
@@ -215,14 +218,35 @@ def test_sentences_that_join_later_get_the_same_text(engine, beam, finish):
 def test_both_ways_of_using_threads_are_tried_and_the_faster_is_kept():
     ways, tried = Ways(), []
     for _ in range(2 + 2 * Ways.TRY):
-        together = ways.choose()
+        together, is_trial = ways.choose()
+        assert is_trial == (len(tried) < 2 or not together)
         tried.append(together)
         ways.note(together, 1.0 if together else 2.0)
     assert tried[:2] == [True, False]
     assert tried[2:].count(False) == 2  # now and then, since another program may have ended
     ways.note(True, 9.0)
     ways.portions = 0
-    assert not ways.choose()
+    assert ways.choose() == (False, False)
+
+
+def test_a_process_that_was_forked_from_one_with_threads_ends(tmp_path):
+    """Its threads are not in the other process, so there is nobody to wait for."""
+    script = """
+import os, sys, torch
+from dragoman import models
+from dragoman.decoding.engine import Engine
+from dragoman.models.gpt import GptConfig
+writer = Engine(models.build(GptConfig(vocabulary=20, width=8, heads=2, layers=1, hidden=8, longest=9)).eval())
+writer = writer.with_threads(2, settled=True)
+first = writer.decode(torch.tensor([[4, 5]]), writer.begin(1)).logits
+child = os.fork()
+same = torch.equal(writer.decode(torch.tensor([[4, 5]]), writer.begin(1)).logits, first)
+if not child:
+    sys.exit(0 if same else 3)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", script], env=environment, timeout=120, cwd=tmp_path).returncode == 0
 
 
 def test_a_text_longer_than_the_cache_at_first_goes_on(precision):

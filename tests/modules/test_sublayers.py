@@ -14,7 +14,7 @@ from dragoman.modules import block as blocks
 from dragoman.modules.activations import activation
 from dragoman.modules.attention import Attention, Memory, dot, scaled_dot, watching
 from dragoman.modules.block import Block, feedforward
-from dragoman.modules.dropout import seeded
+from dragoman.modules.dropout import Dropout, seeded
 from dragoman.modules.masks import hide_future
 
 
@@ -134,7 +134,7 @@ def test_it_is_what_trains():
 
 
 @pytest.mark.usefixtures("build")
-def test_the_number_of_threads_changes_no_bit():
+def test_the_number_of_threads_changes_last_digits_only():
     block, x = a_block(48, 4, source=False), torch.randn(5, 11, 48, requires_grad=True)
     threads, found = torch.get_num_threads(), []
     for count in (1, 2, 3):
@@ -151,3 +151,80 @@ def test_nothing_that_is_not_finite_is_hidden():
     x[0, 1, 2] = float("nan")
     assert not block(x, None)[0][0].isfinite().all()
     assert block(x, None)[0][1].isfinite().all()
+
+
+# ── what it must leave to torch ───────────────────────────────────────────────────────────
+
+
+class Silent(Attention):
+    def forward(self, states, *_):
+        return torch.zeros_like(states)
+
+
+class Squared(nn.ReLU):
+    def forward(self, x):
+        return super().forward(x) ** 2
+
+
+def linears(*widths, biases=(True, True, True)):
+    """To queries, keys and values of a block of width 8."""
+    return [nn.Linear(8, width, bias=bias) for width, bias in zip(widths, biases, strict=True)]
+
+
+def other_values(block, width):
+    block.self_attention.to_value, block.self_attention.to_output = nn.Linear(8, width), nn.Linear(width, 8)
+
+
+def some_biases(block, *biases):
+    a = block.self_attention
+    a.to_query, a.to_key, a.to_value = linears(8, 8, 8, biases=biases)
+
+
+ODD = {
+    "attention of one's own": lambda b: setattr(b.self_attention, "__class__", Silent),
+    "an activation of one's own": lambda b: b.feedforward.__setitem__(1, Squared()),
+    "wider values": lambda b: other_values(b, 16),
+    "a query without bias": lambda b: some_biases(b, False, True, True),
+    "keys without bias": lambda b: some_biases(b, True, False, True),
+    "dropout that is over": lambda b: [m.eval() for m in b.modules() if isinstance(m, Dropout)],
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD)
+def test_what_it_does_not_know_goes_the_written_out_way(change):
+    block, x = a_block(8, 2, source=False, dropout=0.3), torch.randn(2, 5, 8, requires_grad=True)
+    change(block)
+    asked = (x, None, None, None, None)
+    mine = everything(block, *asked)
+    with written_out():
+        agree(mine, everything(block, *asked))
+
+
+@pytest.mark.parametrize("width", [4, 12])
+def test_states_of_another_width_are_refused(width):
+    with pytest.raises(RuntimeError):
+        a_block(8, 2, source=False)(torch.randn(2, 5, width), None)
+
+
+def test_a_memory_of_other_texts_is_refused():
+    block, x = a_block(8, 2), torch.randn(4, 3, 8)
+    memory = block.source_attention.remember(torch.randn(3, 5, 8))
+    with pytest.raises(RuntimeError):
+        block(x, None, source=memory)
+
+
+def test_numbers_of_another_kind_are_refused():
+    block, x = a_block(8, 2, source=False), torch.randn(2, 5, 8)
+    block.feedforward[0].bias = nn.Parameter(block.feedforward[0].bias.bfloat16())
+    with pytest.raises(RuntimeError):
+        block(x, None)
+
+
+@pytest.mark.parametrize(
+    "name", ["self_attention", "self_attention.to_key", "feedforward", "feedforward.1", "around_self.norm"]
+)
+def test_hooks_are_called(name):
+    block, x, called = a_block(8, 2, source=False), torch.randn(2, 5, 8), []
+    block.get_submodule(name).register_forward_hook(lambda *_: called.append(name))
+    block(x, None)
+    assert called == [name]

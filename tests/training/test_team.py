@@ -23,11 +23,17 @@ from dragoman.training.objectives import LossSum, TranslationLoss, WritingLoss
 from dragoman.training.optimizers import make_optimizer
 from dragoman.training.team import Team
 
-SIZE = {"width": 16, "heads": 2, "layers": 2, "hidden": 32, "dropout": 0.2, "attention_dropout": 0.1}
+SIZE = {"width": 16, "heads": 2, "layers": 2, "hidden": 32, "dropout": 0.2}
+DROPS = {"attention_dropout": 0.1}  # then nothing but attention is computed natively
 
 
 def translator():
     return Transformer(TransformerConfig(source_vocabulary=20, target_vocabulary=20, **SIZE)), TranslationLoss(0.1)
+
+
+def dropping():
+    sizes = {"source_vocabulary": 20, "target_vocabulary": 20}
+    return Transformer(TransformerConfig(**sizes, **SIZE, **DROPS)), TranslationLoss(0.1)
 
 
 def writer():
@@ -64,7 +70,7 @@ def train_with(threads, make, batch, slices=3):
     return [step.nats_per_token for step in steps], model.state_dict()
 
 
-@pytest.mark.parametrize(("make", "batch"), [(translator, pairs), (writer, windows)])
+@pytest.mark.parametrize(("make", "batch"), [(translator, pairs), (dropping, pairs), (writer, windows)])
 def test_the_number_of_threads_changes_no_bit(make, batch):
     losses, weights = train_with(1, make, batch)
     assert len(set(losses)) == 4

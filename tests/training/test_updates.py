@@ -92,3 +92,33 @@ def test_only_ordinary_tensors_are_handed_over():
     assert updates.native_for([x]) is native.library()
     for other in (x.double(), x.T, nn.Buffer(x).to("meta")):
         assert updates.native_for([x, other]) is None
+
+
+def test_a_closure_is_called_with_gradients():
+    [p] = [nn.Parameter(torch.ones(3))]
+    optimizer = Adam([p], 0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p**2).sum()
+        loss.backward()
+        return loss.item()
+
+    assert optimizer.step(closure) == 3.0
+    assert (p < 1).all()
+
+
+def test_what_torch_alone_can_do_torch_does():
+    [p] = [nn.Parameter(torch.ones(3))]
+    p.grad = torch.ones(3)
+    Adam([p], 0.1, maximize=True).step()
+    assert (p > 1).all()
+
+
+def test_autograd_hears_of_what_was_changed():
+    x, p = torch.randn(4, 6), nn.Parameter(torch.randn(5, 6))
+    y = ((x @ p.T) @ p).sum()
+    y.backward(retain_graph=True)
+    Adam([p], 0.1).step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()

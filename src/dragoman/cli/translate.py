@@ -170,7 +170,8 @@ def to_text(line: bytes) -> str:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[Any]:
-    """Standard output, or a file that takes its name only when it is complete; a pipe or a device is written into."""
+    """Standard output, or a file that takes its name only when it is complete; a pipe, a device or what a link leads to
+    is written into."""
     from dragoman.errors import SaveError
 
     if path is None:
@@ -179,7 +180,7 @@ def open_output(path: Path | None) -> Iterator[Any]:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
-    lasting = path.is_file() or not path.exists()
+    lasting = not path.is_symlink() and (path.is_file() or not path.exists())
     ready = path.with_name(path.name + ".new") if lasting else path
     try:
         with ready.open("w", encoding="utf-8", newline="\n") as file:

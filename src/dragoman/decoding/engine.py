@@ -118,7 +118,9 @@ class Engine:
         self.packed = Packed(model, precision)
         self.precision, self.threads = precision, 1  # that may compute one call together
         self.pace = Pace(1)
-        self.ways: defaultdict[tuple[int, int], Ways] = defaultdict(Ways)  # by beginnings at a time and beams
+        self.ways: defaultdict[tuple[int, int], Ways] = defaultdict(
+            Ways
+        )  # by threads, and sentences at a time for each
         self.struck: dict[tuple[int, ...], Bool[np.ndarray, " V"]] = {}
 
     def with_threads(self, threads: int, *, settled: bool = False) -> "Engine":

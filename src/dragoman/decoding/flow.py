@@ -46,7 +46,7 @@ class Queue:
 
 
 Found = Iterator[tuple[int, list[Hypothesis]]]
-PORTION = 64  # times the places there are: so many sentences go one way before the choice is made anew
+PORTION, TRIAL = 64, 2  # times the places there are: so many sentences go one way before the choice is made anew
 
 
 def search_all(
@@ -69,9 +69,10 @@ def search_all(
     if len(waiting) == 1:
         return search(writer.with_threads(threads), waiting, 1, places)
     found: dict[int, list[Hypothesis]] = {}
-    left, ways = Queue(waiting, 1), writer.ways[rows, config.beam]
-    while some := left.take(threads * places * (PORTION if ways.known else 2)):
-        together, start = ways.choose(), perf_counter()
+    left, ways = Queue(waiting, 1), writer.ways[threads, places]
+    while left.waiting:
+        together, is_trial = ways.choose()
+        some, start = left.take(threads * places * (TRIAL if is_trial else PORTION)), perf_counter()
         if together:
             found |= search(writer.with_threads(threads, settled=True), some, 1, threads * places)
         else:
@@ -82,7 +83,7 @@ def search_all(
 
 def tokens_of(some: Sequence[Waiting], found: dict[int, list[Hypothesis]]) -> int:
     """Read and written, and one for the end of each."""
-    return sum(1 + len(one.source) + len(found[one.number][0].tokens) for one in some)
+    return sum(1 + len(one.source) + sum(len(best.tokens) for best in found[one.number][:1]) for one in some)
 
 
 @torch.inference_mode()

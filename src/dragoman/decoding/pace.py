@@ -48,16 +48,13 @@ class Ways:
         self.seconds: dict[bool, float] = {}  # a token, by whether they were together
         self.portions = 0
 
-    @property
-    def known(self) -> bool:
-        return len(self.seconds) == 2
-
-    def choose(self) -> bool:
+    def choose(self) -> tuple[bool, bool]:
+        """Whether together; and whether that is only tried, with a few sentences."""
         self.portions += 1
-        if not self.known:
-            return True not in self.seconds
+        if len(self.seconds) < 2:
+            return True not in self.seconds, True
         faster = self.seconds[True] < self.seconds[False]
-        return faster if self.portions % self.TRY else not faster
+        return (faster, False) if self.portions % self.TRY else (not faster, True)
 
     def note(self, together: bool, seconds: float) -> None:
         self.seconds[together] = (self.seconds.get(together, seconds) + seconds) / 2

@@ -113,7 +113,7 @@ class Block(nn.Module):
 
     def think(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         around = self.around_feedforward
-        found = feed(around, self.feedforward, x) if type(self) is Block else None
+        found = feed(around, self.feedforward, x) if type(self) is Block and type(around) is Residual else None
         return around.leave(x, self.feedforward(around.enter(x))) if found is None else found
 
     def natively(
@@ -125,8 +125,9 @@ class Block(nn.Module):
         mask: Bool[Tensor, "#B #H #T #K"] | None,
         bias: Float[Tensor, "#B #H #T #K"] | None,
     ) -> tuple[Tensor, Tensor] | None:
-        """By one native call, where that can be; a block in shards is of another class."""
-        if type(self) is not Block or attention.score not in SCALES:
+        """By one native call, where that can be; a block in shards, or with parts of one's own, is of another class."""
+        ordinary = type(self) is Block and type(around) is Residual and type(attention) is Attention
+        if not ordinary or attention.score not in SCALES:
             return None
         return read(around, attention, x, memory, mask, bias, SCALES[attention.score])
 

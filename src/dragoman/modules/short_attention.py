@@ -22,7 +22,8 @@ def can_attend(queries: Tensor, keys: Tensor, values: Tensor) -> bool:
     """Whether the native part knows these: ordinary numbers on a CPU, short, each head's own side by side."""
     return (
         keys.shape[2] <= LONGEST
-        and queries.shape[-1] == values.shape[-1]
+        and keys.shape == values.shape
+        and (queries.shape[:2], queries.shape[3]) == (keys.shape[:2], keys.shape[3])
         and all(
             x.dtype == torch.float32 and x.device.type == "cpu" and x.stride(-1) == 1 for x in (queries, keys, values)
         )

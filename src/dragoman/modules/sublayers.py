@@ -10,6 +10,7 @@ devices, weights in shards, attention that is watched, texts of more than 128 to
 
 import ctypes
 import math
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,32 +41,51 @@ class Around(NamedTuple):
     boost: float
 
 
-def can_compute(around: "Residual", x: Tensor, linears: tuple[nn.Module, ...]) -> bool:
-    """Whether this is training, on a CPU, by parts that the native part knows."""
-    norm: Any = around.norm
+def can_compute(around: "Residual", x: Tensor, inward: Sequence[Any], outward: Any) -> bool:
+    """Whether this is training, on a CPU, by parts that the native part knows and whose sizes fit; where they do not,
+    torch says so."""
     return (
         around.training
         and torch.is_grad_enabled()
-        and x.dtype == torch.float32
-        and x.device.type == "cpu"
-        and type(norm) in (nn.LayerNorm, nn.RMSNorm)
-        and norm.weight is not None
-        and all(type(linear) is nn.Linear and is_plain(linear) for linear in linears)
+        and is_ordinary(x)
+        and knows_norm(around.norm, x.shape[-1])
+        and all(knows_linear(linear) for linear in (*inward, outward))
+        and all(linear.in_features == x.shape[-1] for linear in inward)
+        and outward.out_features == x.shape[-1]
+        and not any(map(is_listened_to, (around.norm, around.dropout, *inward, outward)))
         and native.library() is not None
         and native.product_of_torch() is not None
         and not torch.compiler.is_compiling()
     )
 
 
-def is_plain(linear: nn.Linear) -> bool:
-    """Its numbers lie one after the other in this process, and nobody listens to it."""
-    weight = linear.weight
+def is_ordinary(x: Tensor) -> bool:
+    return x.dtype == torch.float32 and x.is_cpu
+
+
+def is_plain(x: Tensor | None) -> bool:
+    """Numbers one after the other in this process; a parameter in shards is of another class."""
+    return x is None or (type(x) in (Tensor, nn.Parameter) and is_ordinary(x) and x.is_contiguous())
+
+
+def knows_norm(norm: Any, width: int) -> bool:
     return (
-        type(weight) is nn.Parameter
-        and weight.dtype == torch.float32
-        and weight.is_contiguous()
-        and not linear._forward_hooks
-        and not linear._forward_pre_hooks
+        type(norm) in (nn.LayerNorm, nn.RMSNorm)
+        and tuple(norm.normalized_shape) == (width,)
+        and norm.weight is not None
+        and is_plain(norm.weight)
+        and is_plain(getattr(norm, "bias", None))
+    )
+
+
+def knows_linear(linear: Any) -> bool:
+    return type(linear) is nn.Linear and is_plain(linear.weight) and is_plain(linear.bias)
+
+
+def is_listened_to(module: nn.Module) -> bool:
+    """By a hook, which would not be called."""
+    return bool(
+        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
     )
 
 
@@ -75,7 +95,9 @@ def feed(around: "Residual", feedforward: nn.Module, x: Float[Tensor, "B T D"]) 
         return None
     inward, bent, outward = feedforward
     kind = kind_of(bent)
-    if kind is None or not can_compute(around, x, (inward, outward)):
+    if kind is None or not can_compute(around, x, (inward,), outward) or inward.out_features != outward.in_features:
+        return None
+    if is_listened_to(feedforward) or is_listened_to(bent):
         return None
     norm: Any = around.norm
     parts = (inward.weight, inward.bias, outward.weight, outward.bias)
@@ -85,17 +107,15 @@ def feed(around: "Residual", feedforward: nn.Module, x: Float[Tensor, "B T D"]) 
 
 
 def kind_of(activation: nn.Module) -> int | None:
-    if isinstance(activation, nn.GELU):
+    if type(activation) is nn.GELU:
         return ACTIVATIONS["gelu-tanh" if activation.approximate == "tanh" else "gelu"]
-    if isinstance(activation, nn.ReLU | nn.SiLU):
-        return ACTIVATIONS["relu" if isinstance(activation, nn.ReLU) else "silu"]
-    return None
+    return {nn.ReLU: ACTIVATIONS["relu"], nn.SiLU: ACTIVATIONS["silu"]}.get(type(activation))
 
 
 def describe_around(around: "Residual", x: Tensor) -> Around:
     norm: Any = around.norm
     epsilon = torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
-    share = around.dropout.share
+    share = around.dropout.share if around.dropout.training else 0.0
     kept, boost = draw(x.shape, share) if share else (None, 1.0)
     return Around(around.norm_first, type(norm) is nn.LayerNorm, epsilon, kept, boost)
 
@@ -146,7 +166,7 @@ def read(
     """The attention sublayer over a memory, or over itself where none is given; and what was projected for it: queries,
     and beside them keys and values where they are its own. None where torch must compute it."""
     own = (attention.to_query, attention.to_key, attention.to_value) if memory is None else (attention.to_query,)
-    if not can_compute(around, x, (*own, attention.to_output)) or not fits(attention, x, memory):
+    if not can_compute(around, x, own, attention.to_output) or not fits(attention, own, x, memory, bias):
         return None
     norm: Any = around.norm
     linears: Any = own
@@ -160,16 +180,30 @@ def read(
     )  # fmt: skip
 
 
-def fits(attention: "Attention", x: Tensor, memory: "Memory | None") -> bool:
-    """Whether the texts are short, and a memory has heads of the same width whose numbers lie side by side."""
-    if attention.watcher is not None or attention.dropout:
-        return False
-    if memory is None:
-        return x.shape[1] <= LONGEST
-    linear: Any = attention.to_output
-    width = linear.in_features // attention.heads
-    return memory.keys.shape[2] <= LONGEST and all(
-        part.shape[-1] == width and part.stride(-1) == 1 and part.dtype == torch.float32 for part in memory
+def fits(attention: "Attention", own: Any, x: Tensor, memory: "Memory | None", bias: Tensor | None) -> bool:
+    """Whether the texts are short, nothing is watched, and heads are of one width, those of a memory too."""
+    inner = own[0].out_features
+    outward: Any = attention.to_output
+    return (
+        attention.watcher is None
+        and not attention.dropout
+        and not is_listened_to(attention)
+        and outward.in_features == inner
+        and inner % attention.heads == 0
+        and all(linear.out_features == inner and (linear.bias is None) == (own[0].bias is None) for linear in own)
+        and (bias is None or is_ordinary(bias))
+        and (x.shape[1] <= LONGEST if memory is None else is_read(memory, len(x), attention.heads, inner))
+    )
+
+
+def is_read(memory: "Memory", texts: int, heads: int, inner: int) -> bool:
+    keys, values = memory
+    return (
+        keys.shape[:2] == (texts, heads)
+        and keys.shape[2] <= LONGEST
+        and keys.shape[3] == inner // heads
+        and keys.shape == values.shape
+        and all(is_ordinary(part) and part.stride(-1) == 1 for part in memory)
     )
 
 

@@ -251,10 +251,8 @@ template <int R> inline void panel_bytes(const Small *x, int in, const int8_t *p
         __m512i w[4];
         UNROLL
         for (int v = 0; v < 4; v++) w[v] = _mm512_loadu_si512(panel + k * PANEL + v * 64);
-        if (R == 1) {  // then memory is what takes the time; the next page is not fetched ahead unless it is said
-            UNROLL
-            for (int v = 0; v < 4; v++) _mm_prefetch(panel + k * PANEL + v * 64 + AHEAD, _MM_HINT_T0);
-        }
+        UNROLL  // the next page is not fetched ahead unless it is said
+        for (int v = 0; v < 4; v++) _mm_prefetch(panel + k * PANEL + v * 64 + AHEAD, _MM_HINT_T0);
         UNROLL
         for (int r = 0; r < R; r++) {
             int32_t four;

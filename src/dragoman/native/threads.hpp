@@ -5,6 +5,9 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
 
 #include <atomic>
 #include <condition_variable>
@@ -53,6 +56,14 @@ inline int this_processor() {
 #endif
 }
 
+inline int process_id() {
+#if defined(__unix__) || defined(__APPLE__)
+    return getpid();
+#else
+    return 0;
+#endif
+}
+
 class Team {
   public:
     explicit Team(int size) : size(size) {
@@ -65,6 +76,10 @@ class Team {
     }
 
     ~Team() {
+        if (process_id() != owner) {  // the helpers are in the process that this one was forked from
+            for (auto &helper : helpers) helper.detach();
+            return;
+        }
         {
             std::lock_guard<std::mutex> hold(mutex);
             over = true;
@@ -124,6 +139,7 @@ class Team {
         }
     }
 
+    const int owner = process_id();
     const void *job = nullptr;
     void (*call)(const void *, int, int) = nullptr;
     int count = 0;

@@ -22,7 +22,7 @@ from torch.optim import SGD, Adagrad, Optimizer, RMSprop
 from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.settings import OptimizerName
 from dragoman.training.team import MOST, Team, team_size
-from dragoman.training.updates import Adam, Rates, adam, count_up
+from dragoman.training.updates import Adam, Rates, adam, called, count_up, no_steps
 
 
 def make_optimizer(
@@ -88,7 +88,7 @@ class Muon(Optimizer):
     def step(self, closure: Callable[[], float]) -> float: ...
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        loss = closure() if closure else None
+        loss = called(closure)
         for group in self.param_groups:
             learning = [p for p in group["params"] if p.grad is not None]
             if learning and group["weight_decay"]:
@@ -130,7 +130,7 @@ class Muon(Optimizer):
         states = [self.state[p] for p in parameters]
         for p, state in zip(parameters, states, strict=True):
             if not state:
-                state.update(step=torch.zeros(()), mean=torch.zeros_like(p), square=torch.zeros_like(p))
+                state.update(step=no_steps(), mean=torch.zeros_like(p), square=torch.zeros_like(p))
         adam(
             parameters,
             [p.grad for p in parameters if p.grad is not None],

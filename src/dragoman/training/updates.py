@@ -6,12 +6,13 @@ calling a framework a thousand times as in its products. For any other tensors t
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version  # what was changed behind autograd's back, it is told
 
 from dragoman import native
 from dragoman.runs.weights import whole
@@ -44,6 +45,7 @@ def multiply(tensors: Many, share: float) -> None:
     if library is not None:
         described = describe(tensors)
         library.multiply_all(ctypes.byref(described.struct), share)
+        increment_version(tensors)
     elif tensors:
         torch._foreach_mul_(list(tensors), share)
 
@@ -53,6 +55,7 @@ def add(to: Many, more: Many) -> None:
     if library is not None:
         described, others = describe(to), addresses(more)
         library.add_all(ctypes.byref(described.struct), others.ctypes.data)
+        increment_version(to)
     elif to:
         torch._foreach_add_(list(to), list(more))
 
@@ -71,7 +74,7 @@ def adam(parameters: Many, gradients: Many, means: Many, squares: Many, given: R
         given.pull,
     )  # fmt: skip
     library.adam(ctypes.byref(asked))
-    return None
+    return increment_version([*parameters, *means, *squares])
 
 
 def adam_by_torch(
@@ -91,22 +94,28 @@ def adam_by_torch(
     torch._foreach_addcdiv_(list(parameters), list(means), roots, -rate)
 
 
+RARE = ("amsgrad", "maximize", "capturable", "differentiable")
+
+
 class Adam(torch.optim.Adam):
-    """torch's own, all of its tensors updated by one call; its state has the same names."""
+    """torch's own, all of its tensors updated by one call; its state has the same names. What is rarely asked
+    for torch does itself."""
 
     @overload
     def step(self, closure: None = None) -> None: ...
     @overload
-    def step(self, closure: Any) -> float: ...
+    def step(self, closure: Callable[[], float]) -> float: ...
     @torch.no_grad()
-    def step(self, closure: Any = None) -> float | None:
-        loss = closure() if closure else None
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        if any(group[name] for group in self.param_groups for name in RARE):
+            return super().step(closure)
+        loss = called(closure)
         for group in self.param_groups:
             learning = [p for p in group["params"] if p.grad is not None]
             states = [self.state[p] for p in learning]
             for p, state in zip(learning, states, strict=True):
                 if not state:
-                    state.update(step=torch.zeros(()), exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
+                    state.update(step=no_steps(), exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
             steps = count_up(states)
             for step in sorted(set(steps)):  # nearly always one: all have learned from the beginning
                 some = [i for i, number in enumerate(steps) if number == step]
@@ -118,6 +127,16 @@ class Adam(torch.optim.Adam):
                     rates_of(group, step),
                 )
         return loss
+
+
+def called(closure: Callable[[], float] | None) -> float | None:
+    with torch.enable_grad():
+        return closure() if closure else None
+
+
+def no_steps() -> Tensor:
+    """A counter; other kinds of numbers would soon stop counting."""
+    return torch.zeros((), dtype=torch.float32)
 
 
 def count_up(states: Sequence[dict[str, Any]]) -> list[int]:
