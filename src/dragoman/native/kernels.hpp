@@ -207,7 +207,7 @@ inline float sum_of_exponentials(const float *x, int n, float shift) {
 
 // y[R][V vectors] = x[R][in] · w[in][V vectors]; rows of each are so many numbers apart, the terms of x `x_next`: a turned
 // matrix costs nothing there
-template <int R, int V>
+template <int R, int V, bool FETCH = false>
 inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step,
                           int64_t x_next = 1) {
     Lanes sums[R][V];
@@ -219,6 +219,13 @@ inline void some_products(const float *x, int64_t x_step, int in, const float *w
         Lanes row[V];
         UNROLL
         for (int v = 0; v < V; v++) row[v] = load(w + k * w_step + v * LANES);
+#if defined(__SSE2__)
+        if (FETCH) {
+            UNROLL
+            for (int v = 0; v < V; v++)
+                _mm_prefetch(reinterpret_cast<const char *>(w + k * w_step + v * LANES) + AHEAD, _MM_HINT_T0);
+        }
+#endif
         UNROLL
         for (int r = 0; r < R; r++) {
             Lanes a = x[r * x_step + k * x_next] - Lanes{};
@@ -234,7 +241,7 @@ inline void some_products(const float *x, int64_t x_step, int in, const float *w
 
 template <int R> inline void panel_floats(const float *x, int in, const float *panel, float *y, int stride) {
     for (int c = 0; c < PANEL; c += COLUMNS)
-        some_products<R, COLUMNS / LANES>(x, in, in, panel + c, PANEL, y + c, stride);
+        some_products<R, COLUMNS / LANES, true>(x, in, in, panel + c, PANEL, y + c, stride);
 }
 
 // ── int8 ────────────────────────────────────────────────────────────────────────────────────
