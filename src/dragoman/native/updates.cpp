@@ -53,18 +53,6 @@ int64_t count_pieces(const Tensors &all) {
     return count;
 }
 
-// in double: the square of a large number is more than float can tell
-double squares_of(const float *x, int64_t n) {
-    constexpr int APART = 16;
-    double sums[APART] = {}, total = 0.0;
-    int64_t i = 0;
-    for (; i + APART <= n; i += APART)
-        for (int j = 0; j < APART; j++) sums[j] += static_cast<double>(x[i + j]) * x[i + j];
-    for (; i < n; i++) total += static_cast<double>(x[i]) * x[i];
-    for (double sum : sums) total += sum;
-    return total;
-}
-
 void adam_piece(const Adam &a, float *p, const float *gradient, float *mean, float *square, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] + a.pull * p[i];
@@ -84,7 +72,8 @@ extern "C" {
 double sum_of_squares(const Tensors *given) {
     std::vector<double> sums(count_pieces(*given));
     for_pieces(*given, [&](int i, const Piece &piece) {
-        sums[i] = squares_of(given->data[piece.tensor] + piece.first, piece.size);
+        const float *x = given->data[piece.tensor] + piece.first;
+        sums[i] = dot(x, x, static_cast<int>(piece.size));  // infinite where torch's is, too
     });
     double total = 0.0;
     for (double sum : sums) total += sum;
