@@ -2,6 +2,7 @@
 
     engine.cpp      writing text, a whole step in one call      used by decoding/engine.py
     training.cpp    attention and cross-entropy, with slopes    used by modules/short_attention.py, training/entropy.py
+    heads.cpp       one head of one short text, with slopes     used by training.cpp and sublayers.cpp
     sublayers.cpp   a block's sublayers, with slopes            used by modules/sublayers.py
     updates.cpp     gradients summed and followed               used by training/updates.py
 
