@@ -229,16 +229,18 @@ def test_both_ways_of_using_threads_are_tried_and_the_faster_is_kept():
     assert ways.choose() == (False, False)
 
 
-def test_a_process_that_was_forked_from_one_with_threads_ends(tmp_path):
-    """Its threads are not in the other process, so there is nobody to wait for."""
-    script = """
-import os, sys, torch
+@pytest.mark.parametrize("pause", [0, 0.2])
+def test_a_process_that_was_forked_from_one_with_threads_ends(tmp_path, pause):
+    """Its threads, looking for work or asleep, are not in the other process, so there is nobody to wait for."""
+    script = f"""
+import os, sys, time, torch
 from dragoman import models
 from dragoman.decoding.engine import Engine
 from dragoman.models.gpt import GptConfig
 writer = Engine(models.build(GptConfig(vocabulary=20, width=8, heads=2, layers=1, hidden=8, longest=9)).eval())
 writer = writer.with_threads(2, settled=True)
 first = writer.decode(torch.tensor([[4, 5]]), writer.begin(1)).logits
+time.sleep({pause})
 child = os.fork()
 same = torch.equal(writer.decode(torch.tensor([[4, 5]]), writer.begin(1)).logits, first)
 if not child:

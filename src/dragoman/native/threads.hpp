@@ -6,7 +6,7 @@
 #include <sched.h>
 #endif
 #if defined(__unix__) || defined(__APPLE__)
-#include <unistd.h>
+#include <pthread.h>
 #endif
 
 #include <atomic>
@@ -56,12 +56,14 @@ inline int this_processor() {
 #endif
 }
 
-inline int process_id() {
+// How many forks lie between this process and the one that loaded this code. Threads do not come along in a fork.
+inline int forks() {
+    static int since = 0;
 #if defined(__unix__) || defined(__APPLE__)
-    return getpid();
-#else
-    return 0;
+    static int told = pthread_atfork(nullptr, nullptr, [] { since++; });
+    (void)told;
 #endif
+    return since;
 }
 
 class Team {
@@ -76,10 +78,6 @@ class Team {
     }
 
     ~Team() {
-        if (process_id() != owner) {  // the helpers are in the process that this one was forked from
-            for (auto &helper : helpers) helper.detach();
-            return;
-        }
         {
             std::lock_guard<std::mutex> hold(mutex);
             over = true;
@@ -105,6 +103,9 @@ class Team {
         take(0);
         for (int looks = 0; done != n; looks++) looks < SPINS ? breathe() : std::this_thread::yield();
     }
+
+    // its helpers are in the process that this one was forked from
+    bool left_behind() const { return forks() != born; }
 
     const int size;
 
@@ -139,7 +140,7 @@ class Team {
         }
     }
 
-    const int owner = process_id();
+    const int born = forks();
     const void *job = nullptr;
     void (*call)(const void *, int, int) = nullptr;
     int count = 0;
@@ -152,14 +153,28 @@ class Team {
     std::vector<std::thread> helpers;
 };
 
+// A team that was left behind stays in memory for good: to lock or to destroy what its helpers held or slept on would be to
+// wait for them, and they are not here.
+struct Dismissal {
+    void operator()(Team *team) const {
+        if (!team->left_behind()) delete team;
+    }
+};
+using OwnTeam = std::unique_ptr<Team, Dismissal>;
+
 // the team of the calling thread; to be alone for a while does not send the others away
 inline Team &team(int size = 0) {
     thread_local Team alone(1);
-    thread_local std::unique_ptr<Team> several;
+    thread_local OwnTeam several;
     thread_local Team *now = &alone;
+    if (several && several->left_behind()) {
+        bool together = now != &alone;
+        several = OwnTeam(new Team(several->size));
+        if (together) now = several.get();
+    }
     if (size == 1) now = &alone;
     if (size > 1) {
-        if (!several || several->size != size) several = std::make_unique<Team>(size);
+        if (!several || several->size != size) several = OwnTeam(new Team(size));
         now = several.get();
     }
     return *now;
