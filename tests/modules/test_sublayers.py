@@ -13,7 +13,7 @@ from dragoman import native
 from dragoman.modules import block as blocks
 from dragoman.modules.activations import activation
 from dragoman.modules.attention import Attention, Memory, dot, scaled_dot, watching
-from dragoman.modules.block import Block, feedforward
+from dragoman.modules.block import Block, Stack, feedforward
 from dragoman.modules.dropout import Dropout, seeded
 from dragoman.modules.masks import hide_future
 
@@ -32,8 +32,7 @@ def build(request):
 def written_out():
     """Inside this block nothing is computed natively but attention itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "read", lambda *_: None)
-        patch.setattr(blocks, "feed", lambda *_: None)
+        patch.setattr(blocks, "natively", lambda *_: None)
         yield
 
 
@@ -114,6 +113,60 @@ def test_it_is_the_written_out_one(
     agree(mine, reference)
 
 
+def slopes_of_stack(stack, x, mask, bias, states, source_mask):
+    given = [x, *stack.parameters(), *([bias] if bias is not None else [])]
+    with seeded(7):
+        y, kept = stack(x, mask, bias, (), stack.remember_source(states), source_mask)
+    noise = torch.Generator().manual_seed(1)
+    parts = (y, *(part for memory in kept for part in memory))
+    total = sum((part * torch.randn(part.shape, generator=noise)).sum() for part in parts)
+    return [y.detach(), *torch.autograd.grad(total, given)]
+
+
+@pytest.mark.usefixtures("build")
+@pytest.mark.parametrize("source", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("at_once", [1, 2, 9])
+def test_blocks_one_after_the_other_are_the_written_out_ones(monkeypatch, source, first, at_once):
+    torch.manual_seed(3)
+    stack = Stack((a_block(12, 3, first=first, dropout=0.2, source=source) for _ in range(3)), nn.LayerNorm(12)).train()
+    monkeypatch.setattr(blocks, "AT_ONCE", at_once * 12 * 12**2)
+    x, states = torch.randn(2, 9, 12, requires_grad=True), torch.randn(2, 5, 12)
+    bias = torch.randn(1, 3, 9, 9, requires_grad=True)
+    real = torch.tensor([5, 3])[:, None, None, None] > torch.arange(5)
+    asked = (x, hide_future(9, 9, x.device), bias, states, real)
+    mine = slopes_of_stack(stack, *asked)
+    with written_out():
+        agree(mine, slopes_of_stack(stack, *asked))
+
+
+def calls_of(stack, x):
+    """Native ones, in the graph of what comes out."""
+    (y, _), found = stack(x, None), 0
+    node = y.grad_fn
+    while node is not None:
+        found += type(node).__name__ == "GoThroughBackward"
+        node = next((before for before, _ in node.next_functions if before is not None), None)
+    return found
+
+
+def test_a_small_stack_is_one_call_and_what_differs_goes_alone(monkeypatch):
+    x = torch.randn(2, 5, 12, requires_grad=True)
+    alike = Stack([a_block(12, 3, source=False) for _ in range(3)]).train()
+    assert calls_of(alike, x) == 1
+    monkeypatch.setattr(blocks, "AT_ONCE", 2 * 12 * 12**2)
+    assert calls_of(alike, x) == 2
+    other = Stack([a_block(12, 3, source=False), a_block(12, 2, source=False)]).train()
+    assert calls_of(other, x) == 4
+
+
+def test_hooks_of_a_block_are_called():
+    stack, called = Stack([a_block(8, 2, source=False) for _ in range(2)]).train(), []
+    stack.blocks[1].register_forward_hook(lambda *_: called.append(1))
+    stack(torch.randn(2, 5, 8), None)
+    assert called == [1]
+
+
 def test_it_is_what_trains():
     """And only what trains: neither what is watched nor what is not learned from."""
     block, x = a_block(8, 2, source=False), torch.randn(1, 3, 8)
@@ -123,14 +176,14 @@ def test_it_is_what_trains():
     def made_by():
         return type(block(x, None)[0].grad_fn).__name__
 
-    assert made_by() == "FeedForwardBackward"
+    assert made_by() == "GoThroughBackward"
     block.eval()
-    assert made_by() != "FeedForwardBackward"
+    assert made_by() != "GoThroughBackward"
     block.train()
     with watching(block) as seen:
         block(x, None)
     assert len(seen["self_attention"]) == 1
-    assert type(block.double()(x.double(), None)[0].grad_fn).__name__ != "FeedForwardBackward"
+    assert type(block.double()(x.double(), None)[0].grad_fn).__name__ != "GoThroughBackward"
 
 
 @pytest.mark.usefixtures("build")

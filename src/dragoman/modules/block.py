@@ -9,7 +9,7 @@ Families differ in the parts they hand over, not in flags: T5 passes RMSNorm and
 score, BERT passes GELU and norm_first=False.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import cast
 
 from jaxtyping import Bool, Float
@@ -17,9 +17,19 @@ from torch import Tensor, nn
 
 from dragoman.modules.attention import SCALES, Attention, Memory
 from dragoman.modules.dropout import Dropout
-from dragoman.modules.sublayers import feed, own_memory, read
+from dragoman.modules.sublayers import (
+    Sight,
+    Sublayer,
+    can_go_through,
+    feeding,
+    go_through,
+    is_listened_to,
+    own_memories,
+    reading,
+)
 
 Past = tuple[Memory, ...]  # one memory for each block; () before the first token
+AT_ONCE = 4_000_000  # weights of blocks that are computed in one call: more take so long that a call does not count
 
 
 class Residual(nn.Module):
@@ -91,9 +101,8 @@ class Block(nn.Module):
         past: Memory | None,
     ) -> tuple[Float[Tensor, "B T D"], Memory]:
         attention = self.self_attention
-        if past is None and (found := self.natively(self.around_self, attention, x, None, mask, bias)):
-            y, projected = found
-            return y, Memory(*own_memory(projected, attention.heads))
+        if past is None and (found := natively([self.reading(attention, self.around_self)], x, Sight(mask, bias=bias))):
+            return found[0], found[1][0]
         h = self.around_self.enter(x)
         memory = attention.remember(h)
         memory = memory if past is None else past.extend(memory)
@@ -107,29 +116,49 @@ class Block(nn.Module):
         source: Memory | None,
         mask: Bool[Tensor, "#B #H #T #S"] | None,
     ) -> Float[Tensor, "B T D"]:
-        if source is not None and (found := self.natively(around, attention, x, source, mask, None)):
+        if source is not None and (found := natively([self.reading(attention, around, source)], x, Sight(source=mask))):
             return found[0]
         return around.leave(x, attention(around.enter(x), source, mask))
 
     def think(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         around = self.around_feedforward
-        found = feed(around, self.feedforward, x) if type(self) is Block and type(around) is Residual else None
-        return around.leave(x, self.feedforward(around.enter(x))) if found is None else found
+        found = natively([self.feeding()], x, Sight())
+        return around.leave(x, self.feedforward(around.enter(x))) if found is None else found[0]
 
-    def natively(
-        self,
-        around: "Residual",
-        attention: Attention,
-        x: Float[Tensor, "B T D"],
-        memory: Memory | None,
-        mask: Bool[Tensor, "#B #H #T #K"] | None,
-        bias: Float[Tensor, "#B #H #T #K"] | None,
-    ) -> tuple[Tensor, Tensor] | None:
-        """By one native call, where that can be; a block in shards, or with parts of one's own, is of another class."""
+    def reading(self, attention: Attention, around: "Residual", source: Memory | None = None) -> Sublayer | None:
+        """As it can be computed natively; a block in shards, or with parts of one's own, is of another class."""
         ordinary = type(self) is Block and type(around) is Residual and type(attention) is Attention
-        if not ordinary or attention.score not in SCALES:
-            return None
-        return read(around, attention, x, memory, mask, bias, SCALES[attention.score])
+        known = ordinary and attention.score in SCALES
+        return reading(around, attention, SCALES[attention.score], source) if known else None
+
+    def feeding(self) -> Sublayer | None:
+        around = self.around_feedforward
+        return feeding(around, self.feedforward) if type(self) is Block and type(around) is Residual else None
+
+    def sublayers(self, source: Memory | None) -> list[Sublayer | None]:
+        """All of them, one after the other."""
+        if is_listened_to(self) or (self.source_attention is not None and source is None):
+            return [None]
+        first = [self.reading(self.self_attention, self.around_self)]
+        if self.source_attention is not None and self.around_source is not None:
+            first.append(self.reading(self.source_attention, self.around_source, source))
+        return [*first, self.feeding()]
+
+
+def natively(
+    sublayers: Sequence[Sublayer | None], x: Float[Tensor, "B T D"], sight: Sight
+) -> tuple[Float[Tensor, "B T D"], list[Memory]] | None:
+    """What comes out of the last, and the memory of each that reads itself; None where torch must compute it."""
+    known = [one for one in sublayers if one is not None]
+    if len(known) < len(sublayers) or not can_go_through(known, x, sight.bias):
+        return None
+    y, projected = go_through(known, x, sight)
+    return y, [Memory(*memory) for memory in own_memories(projected, known[0].heads)] if len(projected) else []
+
+
+def row_of(blocks: Sequence[Block], which: Iterable[int], sources: Iterable[Memory | None]) -> list[Sublayer | None]:
+    """The sublayers of these blocks."""
+    return [one for i, source in zip(which, sources, strict=True) for one in blocks[i].sublayers(source)]
 
 
 class Stack(nn.Module):
@@ -150,10 +179,18 @@ class Stack(nn.Module):
         source: Past = (),
         source_mask: Bool[Tensor, "#B #H #T #S"] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], Past]:
-        grown: list[Memory] = []
-        for i, block in enumerate(self.blocks):
-            x, memory = block(x, mask, bias, past[i] if past else None, source[i] if source else None, source_mask)
-            grown.append(memory)
+        grown, sight, blocks = list[Memory](), Sight(mask, source_mask, bias), list(self)
+        at_once = max(1, AT_ONCE // (12 * x.shape[-1] ** 2))  # four projections of D × D, and two of D × 4D
+        for first in range(0, len(blocks), at_once):
+            several = range(first, min(first + at_once, len(blocks)))
+            sources = [source[i] if source else None for i in several]
+            if not past and (found := natively(row_of(blocks, several, sources), x, sight)):
+                x, memories = found
+                grown += memories
+                continue
+            for i, read in zip(several, sources, strict=True):
+                x, memory = blocks[i](x, mask, bias, past[i] if past else None, read, source_mask)
+                grown.append(memory)
         return self.final_norm(x), tuple(grown)
 
     def remember_source(self, states: Float[Tensor, "B S D"]) -> Past:

@@ -1,61 +1,154 @@
-"""A sublayer of a block while it trains, in one native call forwards and one backwards.
+"""Sublayers of blocks while they train, as many as come one after the other in one native call forwards and one back.
 
     y = x + dropout(f(norm(x)))     or     y = norm(x + dropout(f(x)))
 
 The written-out way is in block.py, and this is it: the same draws of dropout, the same numbers but for their last
-digits. Where Python calls a dozen operations, threads that learn side by side wait for its lock at each of them; here
-the lock is free. What the native part does not know, `can_compute` leaves to torch: other numbers than float32, other
-devices, weights in shards, attention that is watched, texts of more than 128 tokens.
+digits. Where Python calls a dozen operations for each, threads that learn side by side wait for its lock at each of
+them; here the lock is free. What the native part does not know, `can_go_through` leaves to torch: other numbers than
+float32, other devices, weights in shards, attention that is watched, texts of more than 128 tokens.
 """
 
 import ctypes
 import math
-from collections.abc import Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from ctypes import c_int64, c_void_p
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch._utils import _unflatten_dense_tensors
 from torch.autograd.function import once_differentiable
 
 from dragoman import native
 from dragoman.modules.dropout import draw
-from dragoman.modules.short_attention import LONGEST, heads_of, like_places, show
+from dragoman.modules.short_attention import LONGEST, heads_of, like_places
 
 if TYPE_CHECKING:
     from dragoman.modules.attention import Attention, Memory
     from dragoman.modules.block import Residual
 
-ALIGNED = 16  # numbers of a vector
-ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu-tanh": 2, "silu": 3}
+FEEDS, READS_ITSELF, READS_SOURCE = range(3)
+PLACES = 10  # of a sublayer's parameters: gain, shift, up to three inward weights and their biases, the outward one
+ACTIVATIONS = {nn.ReLU: 0, nn.GELU: 1, nn.SiLU: 3}
+GELU_BY_TANH = 2
 
 
-class Around(NamedTuple):
-    """What stands around f."""
+class Sublayer(NamedTuple):
+    """Linear maps inward, what is between, one outward, and what stands around them."""
 
-    norm_first: bool
-    centred: bool  # LayerNorm, else RMSNorm
-    epsilon: float
-    kept: Bool[Tensor, "B T D"] | None  # dropout's mask
-    boost: float
+    kind: int
+    around: "Residual"
+    inward: tuple[Any, ...]
+    outward: Any
+    activation: int = 0
+    attention: "Attention | None" = None
+    scale: float | None = None  # of scores; else 1/√d
+    memory: "Memory | None" = None
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        return self.around.norm, self.around.dropout, *self.inward, self.outward
+
+    @property
+    def heads(self) -> int:
+        return 1 if self.attention is None else self.attention.heads
+
+    def parameters(self) -> list[Tensor | None]:
+        """By their places in the native part."""
+        norm: Any = self.around.norm
+        missing = [None] * (3 - len(self.inward))
+        weights, biases = [one.weight for one in self.inward], [one.bias for one in self.inward]
+        outward = self.outward.weight, self.outward.bias
+        return [norm.weight, getattr(norm, "bias", None), *weights, *missing, *biases, *missing, *outward]
 
 
-def can_compute(around: "Residual", x: Tensor, inward: Sequence[Any], outward: Any) -> bool:
+class Sight(NamedTuple):
+    """Who may see what, in all sublayers of a run; and what is added to the scores of those that read themselves."""
+
+    own: Bool[Tensor, "#B #H #T #T"] | None = None
+    source: Bool[Tensor, "#B #H #T #S"] | None = None
+    bias: Float[Tensor, "#B #H #T #T"] | None = None
+
+
+def feeding(around: "Residual", feedforward: nn.Module) -> Sublayer | None:
+    """The feed-forward sublayer; None where it is not two linear maps and a known bend between them."""
+    if type(feedforward) is not nn.Sequential or len(feedforward) != 3:  # a gated one is of another class
+        return None
+    inward, bent, outward = feedforward
+    activation = ACTIVATIONS.get(type(bent))
+    if activation is None or is_listened_to(feedforward) or is_listened_to(bent):
+        return None
+    if type(bent) is nn.GELU and bent.approximate == "tanh":
+        activation = GELU_BY_TANH
+    return Sublayer(FEEDS, around, (inward,), outward, activation)
+
+
+def reading(around: "Residual", attention: "Attention", scale: float | None, memory: "Memory | None") -> Sublayer:
+    """The attention sublayer over a memory, or over itself where none is given."""
+    linears: tuple[nn.Module, ...] = attention.to_query, attention.to_key, attention.to_value
+    kind, inward = (READS_ITSELF, linears) if memory is None else (READS_SOURCE, linears[:1])
+    return Sublayer(kind, around, inward, attention.to_output, 0, attention, scale, memory)
+
+
+# ── what the native part knows ──────────────────────────────────────────────────────────────
+
+
+def can_go_through(sublayers: Sequence[Sublayer], x: Tensor, bias: Tensor | None = None) -> bool:
     """Whether this is training, on a CPU, by parts that the native part knows and whose sizes fit; where they do not,
     torch says so."""
     return (
-        around.training
-        and torch.is_grad_enabled()
+        torch.is_grad_enabled()
         and is_ordinary(x)
-        and knows_norm(around.norm, x.shape[-1])
-        and all(knows_linear(linear) for linear in (*inward, outward))
-        and all(linear.in_features == x.shape[-1] for linear in inward)
-        and outward.out_features == x.shape[-1]
-        and not any(map(is_listened_to, (around.norm, around.dropout, *inward, outward)))
+        and (bias is None or is_ordinary(bias))
+        and all(fits(one, x) for one in sublayers)
+        and are_alike([one for one in sublayers if one.kind == READS_ITSELF])
         and native.library() is not None
         and native.product_of_torch() is not None
         and not torch.compiler.is_compiling()
+    )
+
+
+def fits(one: Sublayer, x: Tensor) -> bool:
+    width, inward, outward = x.shape[-1], one.inward, one.outward
+    return (
+        one.around.training
+        and knows_norm(one.around.norm, width)
+        and all(map(knows_linear, (*inward, outward)))
+        and all(linear.in_features == width for linear in inward)
+        and all(linear.out_features == outward.in_features for linear in inward)
+        and all((linear.bias is None) == (inward[0].bias is None) for linear in inward)
+        and outward.out_features == width
+        and not any(map(is_listened_to, one.modules))
+        and (one.attention is None or can_be_read(one.attention, one, x))
+    )
+
+
+def are_alike(sublayers: Sequence[Sublayer]) -> bool:
+    """What they project is kept as one tensor, and one mask is spread over their heads."""
+    return len({(one.heads, one.outward.in_features) for one in sublayers}) <= 1
+
+
+def can_be_read(attention: "Attention", one: Sublayer, x: Tensor) -> bool:
+    """Whether the texts are short, nothing is watched, and heads are of one width, those of a memory too."""
+    inner = one.outward.in_features
+    return (
+        attention.watcher is None
+        and not attention.dropout
+        and not is_listened_to(attention)
+        and inner % attention.heads == 0
+        and (x.shape[1] <= LONGEST if one.memory is None else is_read(one.memory, len(x), attention.heads, inner))
+    )
+
+
+def is_read(memory: "Memory", texts: int, heads: int, inner: int) -> bool:
+    keys, values = memory
+    return (
+        keys.shape[:2] == (texts, heads)
+        and keys.shape[2] <= LONGEST
+        and keys.shape[3] == inner // heads
+        and keys.shape == values.shape
+        and all(is_ordinary(part) and part.stride(-1) == 1 for part in memory)
     )
 
 
@@ -89,270 +182,141 @@ def is_listened_to(module: nn.Module) -> bool:
     )
 
 
-def feed(around: "Residual", feedforward: nn.Module, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"] | None:
-    """The feed-forward sublayer; None where torch must compute it."""
-    if type(feedforward) is not nn.Sequential or len(feedforward) != 3:  # a gated one is of another class
-        return None
-    inward, bent, outward = feedforward
-    kind = kind_of(bent)
-    if kind is None or not can_compute(around, x, (inward,), outward) or inward.out_features != outward.in_features:
-        return None
-    if is_listened_to(feedforward) or is_listened_to(bent):
-        return None
-    norm: Any = around.norm
-    parts = (inward.weight, inward.bias, outward.weight, outward.bias)
-    return FeedForward.apply(
-        x.contiguous(), norm.weight, getattr(norm, "bias", None), *parts, describe_around(around, x), kind
-    )
+# ── the two calls ───────────────────────────────────────────────────────────────────────────
 
 
-def kind_of(activation: nn.Module) -> int | None:
-    if type(activation) is nn.GELU:
-        return ACTIVATIONS["gelu-tanh" if activation.approximate == "tanh" else "gelu"]
-    return {nn.ReLU: ACTIVATIONS["relu"], nn.SiLU: ACTIVATIONS["silu"]}.get(type(activation))
+def go_through(
+    sublayers: Sequence[Sublayer], x: Float[Tensor, "B T D"], sight: Sight
+) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "L B T E"]]:
+    """What comes out of the last of them; and what was projected in the L that read themselves: queries, keys and
+    values side by side."""
+    parameters = [parameter for one in sublayers for parameter in one.parameters()]
+    memories = [part for one in sublayers if one.memory is not None for part in one.memory]
+    drawn = [draw_for(one, x) for one in sublayers]
+    given = [parameter for parameter in parameters if parameter is not None]
+    there = [parameter is not None for parameter in parameters]
+    run = Run(sublayers, drawn, sight, there, len(memories))
+    return GoThrough.apply(x.contiguous(), sight.bias, run, *given, *memories)
 
 
-def describe_around(around: "Residual", x: Tensor) -> Around:
-    norm: Any = around.norm
-    epsilon = torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
-    share = around.dropout.share if around.dropout.training else 0.0
-    kept, boost = draw(x.shape, share) if share else (None, 1.0)
-    return Around(around.norm_first, type(norm) is nn.LayerNorm, epsilon, kept, boost)
+def draw_for(one: Sublayer, x: Tensor) -> tuple[Bool[Tensor, "B T D"] | None, float]:
+    dropout = one.around.dropout
+    return draw(x.shape, dropout.share) if dropout.share and dropout.training else (None, 1.0)
 
 
-class FeedForward(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, gain: Tensor, shift: Tensor | None, weight_in: Tensor, bias_in: Tensor | None,
-        weight_out: Tensor, bias_out: Tensor | None, around: Around, kind: int,
-    ) -> Tensor:  # fmt: skip
-        rows = x.shape[:-1].numel()
-        hidden, slopes = rows * len(weight_in), 0 if kind == ACTIVATIONS["relu"] else rows * len(weight_in)
-        y, room = torch.empty_like(x), Room(x, x.numel(), 2 * rows, hidden, slopes)
-        asked = native.FeedForward(struct_around(x, gain, shift, around, room), activation=kind)
-        asked.inward, asked.outward = projection(weight_in, bias_in), projection(weight_out, bias_out)
-        asked.around.y = y.data_ptr()
-        asked.hidden, asked.slopes = room.places[2:]
-        library().feed_forward(ctypes.byref(asked))
-        ctx.save_for_backward(x, gain, shift, weight_in, bias_in, weight_out, bias_out, room.numbers)
-        ctx.around, ctx.room = around, room.sizes
-        return y
+class Run:
+    """Sublayers in a row on their way forwards and back."""
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *above: Tensor) -> tuple[Tensor | None, ...]:
-        x, gain, shift, weight_in, bias_in, weight_out, bias_out, numbers = ctx.saved_tensors
-        incoming, room = above[0].contiguous(), Room(x, *ctx.room, numbers=numbers)
-        scratch = Room(x, x.numel(), x.numel(), ctx.room[2])
-        slopes = [like(one) for one in (x, gain, shift, weight_in, bias_in, weight_out, bias_out)]
-        asked = native.FeedForward(struct_around(x, gain, shift, ctx.around, room))
-        asked.inward, asked.outward = projection(weight_in, bias_in), projection(weight_out, bias_out)
-        ask_slopes(asked, incoming, scratch, slopes)
-        asked.hidden, asked.slopes = room.places[2:]
-        asked.to_hidden = scratch.places[2]
-        library().feed_forward_back(ctypes.byref(asked))
-        return *slopes, None, None
+    def __init__(
+        self,
+        sublayers: Sequence[Sublayer],
+        drawn: list[tuple[Tensor | None, float]],
+        sight: Sight,
+        there: list[bool],
+        memories: int,
+    ) -> None:
+        self.drawn, self.there, self.memories = (
+            drawn,
+            there,
+            memories,
+        )  # masks of dropout must stay as long as this does
+        self.own, self.source, self.bias = sight
+        self.sublayers = (native.Sublayer * len(sublayers))(*map(describe, sublayers, drawn))
+        own = [one for one in sublayers if one.kind == READS_ITSELF]
+        self.projections = len(own), 3 * own[0].outward.in_features if own else 0
+        self.heads = own[0].heads if own else 1
+        self.read_source = [i for i, one in enumerate(sublayers) if one.kind == READS_SOURCE]
+
+    def ask(self, x: Tensor, projected: Tensor, parameters: Sequence[Tensor], memories: Sequence[Tensor]) -> native.Run:
+        for i, keys, values in zip(self.read_source, memories[::2], memories[1::2], strict=True):
+            one = self.sublayers[i]
+            one.keys, one.key, one.value = keys.shape[2], heads_of(keys), heads_of(values)
+        asked = native.Run(torch.get_num_threads(), *x.shape, len(self.sublayers), self.sublayers)
+        asked.parameters = self.addresses(parameters)
+        texts, length, _ = x.shape
+        if self.own is not None:
+            asked.own = shown(self.own, (texts, self.heads, length, length))
+        if self.source is not None and self.read_source:
+            one = self.sublayers[self.read_source[0]]
+            asked.source = shown(self.source, (texts, one.heads, length, one.keys))
+        asked.x, asked.projected = x.data_ptr(), projected.data_ptr()
+        return asked
+
+    def addresses(self, tensors: Sequence[Tensor]) -> Any:
+        """Of parameters or their slopes, by their places."""
+        following = iter(tensors)
+        return (c_void_p * len(self.there))(
+            *(next(following).data_ptr() if is_there else None for is_there in self.there)
+        )
 
 
-def read(
-    around: "Residual",
-    attention: "Attention",
-    x: Float[Tensor, "B T D"],
-    memory: "Memory | None",
-    mask: Bool[Tensor, "#B #H #T #K"] | None,
-    bias: Float[Tensor, "#B #H #T #K"] | None,
-    scale: float | None,
-) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T E"]] | None:
-    """The attention sublayer over a memory, or over itself where none is given; and what was projected for it: queries,
-    and beside them keys and values where they are its own. None where torch must compute it."""
-    own = (attention.to_query, attention.to_key, attention.to_value) if memory is None else (attention.to_query,)
-    if not can_compute(around, x, own, attention.to_output) or not fits(attention, own, x, memory, bias):
-        return None
-    norm: Any = around.norm
-    linears: Any = own
-    outward: Any = attention.to_output
-    weight, shift = together([one.weight for one in linears]), together([one.bias for one in linears])
-    shape = (attention.heads, scale)
-    memory_parts = (None, None) if memory is None else memory
-    return Read.apply(
-        x.contiguous(), norm.weight, getattr(norm, "bias", None), weight, shift, outward.weight, outward.bias,
-        *memory_parts, mask, bias, describe_around(around, x), shape,
+def describe(one: Sublayer, drawn: tuple[Tensor | None, float]) -> native.Sublayer:
+    norm: Any = one.around.norm
+    (kept, boost), inner = drawn, one.outward.in_features
+    return native.Sublayer(
+        one.kind, one.around.norm_first, type(norm) is nn.LayerNorm, one.activation, one.heads, inner,
+        torch.finfo(torch.float32).eps if norm.eps is None else norm.eps,
+        1 / math.sqrt(inner // one.heads) if one.scale is None else one.scale, boost, address(kept),
     )  # fmt: skip
 
 
-def fits(attention: "Attention", own: Any, x: Tensor, memory: "Memory | None", bias: Tensor | None) -> bool:
-    """Whether the texts are short, nothing is watched, and heads are of one width, those of a memory too."""
-    inner = own[0].out_features
-    outward: Any = attention.to_output
-    return (
-        attention.watcher is None
-        and not attention.dropout
-        and not is_listened_to(attention)
-        and outward.in_features == inner
-        and inner % attention.heads == 0
-        and all(linear.out_features == inner and (linear.bias is None) == (own[0].bias is None) for linear in own)
-        and (bias is None or is_ordinary(bias))
-        and (x.shape[1] <= LONGEST if memory is None else is_read(memory, len(x), attention.heads, inner))
-    )
+def shown(mask: Bool[Tensor, "#B #H #Q #K"], looks: tuple[int, int, int, int]) -> native.Shown:
+    spread = mask.expand(looks)
+    return native.Shown(spread.data_ptr(), (c_int64 * 4)(*spread.stride()))
 
 
-def is_read(memory: "Memory", texts: int, heads: int, inner: int) -> bool:
-    keys, values = memory
-    return (
-        keys.shape[:2] == (texts, heads)
-        and keys.shape[2] <= LONGEST
-        and keys.shape[3] == inner // heads
-        and keys.shape == values.shape
-        and all(is_ordinary(part) and part.stride(-1) == 1 for part in memory)
-    )
-
-
-def together(parts: list[Any]) -> Any:
-    """Rows of several matrices one below the other: what reads the same input is one product."""
-    return parts[0] if len(parts) == 1 or parts[0] is None else torch.cat(parts)
-
-
-class Read(torch.autograd.Function):
+class GoThrough(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, gain: Tensor, shift: Tensor | None, weight_in: Tensor, bias_in: Tensor | None,
-        weight_out: Tensor, bias_out: Tensor | None, keys: Tensor | None, values: Tensor | None, mask: Tensor | None,
-        bias: Tensor | None, around: Around, shape: tuple[int, float | None],
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        (texts, queries, _), (heads, scale), inner = x.shape, shape, weight_out.shape[1]  # heads × their width
-        looks, width = (texts, heads, queries, queries if keys is None else keys.shape[2]), inner // heads
-        y, projected = torch.empty_like(x), x.new_empty(texts, queries, len(weight_in))
-        room = Room(x, x.numel(), 2 * texts * queries, texts * queries * inner, math.prod(looks))
-        asked = native.Reading(struct_around(x, gain, shift, around, room), projected=projected.data_ptr())
-        asked.inward, asked.outward = projection(weight_in, bias_in), projection(weight_out, bias_out)
-        asked.around.y, (asked.context, asked.attending.weights) = y.data_ptr(), room.places[2:]
-        scale = 1 / math.sqrt(width) if scale is None else scale
-        mask = None if mask is None else mask.expand(looks)
-        describe_looks(asked.attending, looks, width, scale, mask)
-        asked.attending.query, asked.attending.key, asked.attending.value = projected_heads(
-            projected, heads, keys, values
-        )
-        asked.attending.context = places_of(asked.context, looks, width)
+    def forward(ctx: Any, x: Tensor, bias: Tensor | None, run: Run, *rest: Tensor) -> tuple[Tensor, Tensor]:
+        parameters, memories = rest[: len(rest) - run.memories], rest[len(rest) - run.memories :]
+        y, projected = torch.empty_like(x), x.new_empty(run.projections[0], *x.shape[:2], run.projections[1])
+        asked = run.ask(x, projected, parameters, memories)
         if bias is not None:
-            spread = bias.expand(looks)
-            asked.attending.bias, asked.attending.bias_steps = spread.data_ptr(), (ctypes.c_int64 * 4)(*spread.stride())
-        library().read_memory(ctypes.byref(asked))
+            spread = bias.expand(len(x), run.heads, x.shape[1], x.shape[1])
+            asked.bias, asked.bias_steps = spread.data_ptr(), (c_int64 * 4)(*spread.stride())
+        asked.y = y.data_ptr()
+        room = call(library().forwards, asked, x)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(
-            x, gain, shift, weight_in, bias_in, weight_out, bias_out, keys, values, mask, projected, room.numbers
-        )
-        ctx.around, ctx.room, ctx.looks, ctx.scale = around, room.sizes, looks, scale
-        ctx.bias_shape = None if bias is None else bias.shape
+        ctx.save_for_backward(x, projected, room, run.own, run.source, *rest)
+        ctx.run, ctx.bias_shape = run, None if bias is None else bias.shape
         return y, projected
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *above: Tensor | None) -> tuple[Tensor | None, ...]:
-        x, gain, shift, weight_in, bias_in, weight_out, bias_out, *parts = ctx.saved_tensors
-        keys, values, mask, projected, numbers = parts
-        heads, room = ctx.looks[1], Room(x, *ctx.room, numbers=numbers)
-        width = weight_out.shape[1] // heads
+        run = cast("Run", ctx.run)
+        x, projected, room, _, _, *rest = ctx.saved_tensors  # torch has seen that none was changed, masks neither
+        parameters, memories = rest[: len(rest) - run.memories], rest[len(rest) - run.memories :]
         incoming = torch.zeros_like(x) if above[0] is None else above[0].contiguous()
         more = None if above[1] is None else above[1].contiguous()
-        scratch = Room(x, x.numel(), x.numel(), ctx.room[2])
-        to_projected = torch.empty_like(projected)
-        slopes = [like(one) for one in (x, gain, shift, weight_in, bias_in, weight_out, bias_out)]
-        to_memory = (None, None) if keys is None else (like_places(keys), like_places(values))
-        to_bias = x.new_empty(ctx.looks) if ctx.needs_input_grad[10] else None
-        asked = native.Reading(struct_around(x, gain, shift, ctx.around, room), projected=projected.data_ptr())
-        asked.inward, asked.outward = projection(weight_in, bias_in), projection(weight_out, bias_out)
-        ask_slopes(asked, incoming, scratch, slopes)
-        asked.to_projected, asked.more, asked.to_context = to_projected.data_ptr(), address(more), scratch.places[2]
-        asked.context, asked.attending.weights = room.places[2:]
-        asked.attending.to_bias = address(to_bias)
-        describe_looks(asked.attending, ctx.looks, width, ctx.scale, mask)
-        asked.attending.query, asked.attending.key, asked.attending.value = projected_heads(
-            projected, heads, keys, values
-        )
-        slopes_of_heads = projected_heads(to_projected, heads, *to_memory)
-        asked.attending.to_query, asked.attending.to_key, asked.attending.to_value = slopes_of_heads
-        asked.attending.context = places_of(asked.to_context, ctx.looks, width)
-        library().read_memory_back(ctypes.byref(asked))
+        to_x, to_memories = torch.empty_like(x), [like_places(part) for part in memories]
+        looks = len(x), run.heads, x.shape[1], x.shape[1]
+        to_bias = x.new_empty(looks) if ctx.needs_input_grad[1] else None
+        slopes = _unflatten_dense_tensors(x.new_empty(sum(p.numel() for p in parameters)), parameters)
+        asked = run.ask(x, projected, parameters, memories)
+        asked.slopes, asked.above, asked.to_x = run.addresses(slopes), incoming.data_ptr(), to_x.data_ptr()
+        asked.more, asked.to_bias = address(more), address(to_bias)
+        for i, to_keys, to_values in zip(run.read_source, to_memories[::2], to_memories[1::2], strict=True):
+            run.sublayers[i].to_key, run.sublayers[i].to_value = heads_of(to_keys), heads_of(to_values)
+        call(library().backwards, asked, x, room)
         shrunk = None if to_bias is None else to_bias.sum_to_size(ctx.bias_shape)
-        return *slopes, *to_memory, None, shrunk, None, None
+        return to_x, shrunk, None, *slopes, *to_memories
 
 
-def own_memory(
-    projected: Float[Tensor, "B T E"], heads: int
-) -> tuple[Float[Tensor, "B H T d"], Float[Tensor, "B H T d"]]:
-    """Keys and values of what was projected to queries, keys and values."""
-    _, keys, values = projected.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4).unbind()
-    return keys, values
+def call(way: Callable[[Any], None], asked: native.Run, x: Tensor, room: Tensor | None = None) -> Tensor:
+    """With memory for the time of the call; and with room for what is kept for the way back, which is returned."""
+    kept, passing = c_int64(), c_int64()
+    library().measure(ctypes.byref(asked), ctypes.byref(kept), ctypes.byref(passing))
+    room, scratch = x.new_empty(kept.value) if room is None else room, x.new_empty(passing.value)
+    asked.room, asked.scratch = room.data_ptr(), scratch.data_ptr()
+    way(ctypes.byref(asked))
+    return room
 
 
-# ── structs for the native part, and memory for it: each tensor less is one turn less at Python's lock ──
-
-
-class Room:
-    """One tensor for several uses: each place begins where a vector may. None for what has no size."""
-
-    def __init__(self, x: Tensor, *sizes: int, numbers: Tensor | None = None) -> None:
-        self.sizes = sizes
-        starts = list(accumulate((size + -size % ALIGNED for size in sizes), initial=0))
-        self.numbers = x.new_empty(starts[-1]) if numbers is None else numbers
-        first = self.numbers.data_ptr()
-        self.places = [first + 4 * start if size else None for start, size in zip(starts[:-1], sizes, strict=True)]
-
-
-def struct_around(x: Tensor, gain: Tensor, shift: Tensor | None, around: Around, room: Room) -> native.Around:
-    """`room` has what f was given (or what the later norm was), and the norm's statistics."""
-    between, statistics = room.places[:2]
-    return native.Around(
-        torch.get_num_threads(), x.shape[:-1].numel(), x.shape[-1], around.norm_first, around.centred, around.epsilon,
-        gain.data_ptr(), address(shift), address(around.kept), around.boost, x.data_ptr(), None, between, between,
-        statistics,
-    )  # fmt: skip
-
-
-def ask_slopes(
-    asked: native.FeedForward | native.Reading, above: Tensor, scratch: Room, slopes: list[Tensor | None]
-) -> None:
-    around, (to_x, to_gain, to_shift, *to_parts) = asked.around, map(address, slopes)
-    around.above, (around.out, around.to_entered) = above.data_ptr(), scratch.places[:2]
-    around.to_x, around.to_gain, around.to_shift = to_x, to_gain, to_shift
-    asked.inward.to_weight, asked.inward.to_bias, asked.outward.to_weight, asked.outward.to_bias = to_parts
-
-
-def describe_looks(
-    attending: native.Attending, looks: tuple[int, int, int, int], width: int, scale: float, mask: Tensor | None
-) -> None:
-    attending.threads = 1  # the sublayer has its own
-    attending.texts, attending.heads, attending.queries, attending.keys = looks
-    attending.width, attending.scale = width, scale
-    show(mask, attending)
-
-
-def projected_heads(
-    projected: Float[Tensor, "B T E"], heads: int, keys: Tensor | None, values: Tensor | None
-) -> tuple[native.Heads, native.Heads, native.Heads]:
-    """Queries, keys and values side by side in each place; or queries alone, beside a memory."""
-    first, (_, places, every) = projected.data_ptr(), projected.shape
-    if keys is not None and values is not None:
-        return native.Heads(first, places * every, every // heads, every), heads_of(keys), heads_of(values)
-    query, key, value = (
-        native.Heads(first + 4 * (every // 3) * part, places * every, every // 3 // heads, every) for part in range(3)
-    )
-    return query, key, value
-
-
-def places_of(first: int, looks: tuple[int, int, int, int], width: int) -> native.Heads:
-    """Heads of a place side by side, at this address."""
-    _, heads, queries, _ = looks
-    return native.Heads(first, queries * heads * width, width, heads * width)
-
-
-def projection(weight: Tensor, bias: Tensor | None) -> native.Projection:
-    outward, inward = weight.shape
-    return native.Projection(inward, outward, weight.data_ptr(), address(bias))
-
-
-def like(x: Tensor | None) -> Tensor | None:
-    return None if x is None else torch.empty_like(x)
+def own_memories(projected: Float[Tensor, "L B T E"], heads: int) -> list[tuple[Tensor, Tensor]]:
+    """Keys and values of what was projected to queries, keys and values, for each that read itself."""
+    each = projected.unflatten(-1, (3, heads, -1)).permute(0, 3, 1, 4, 2, 5).unbind()
+    return [(keys, values) for _, keys, values in (one.unbind() for one in each)]
 
 
 def address(x: Tensor | None) -> int | None:
@@ -361,5 +325,5 @@ def address(x: Tensor | None) -> int | None:
 
 def library() -> ctypes.CDLL:
     found = native.library()
-    assert found is not None, "can_compute said so"
+    assert found is not None, "can_go_through said so"
     return found

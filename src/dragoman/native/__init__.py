@@ -3,7 +3,7 @@
     engine.cpp      writing text, a whole step in one call      used by decoding/engine.py
     training.cpp    attention and cross-entropy, with slopes    used by modules/short_attention.py, training/entropy.py
     heads.cpp       one head of one short text, with slopes     used by training.cpp and sublayers.cpp
-    sublayers.cpp   a block's sublayers, with slopes            used by modules/sublayers.py
+    sublayers.cpp   blocks' sublayers, with slopes              used by modules/sublayers.py
     updates.cpp     gradients summed and followed               used by training/updates.py
 
 It is not a Python module but a plain library: nothing in it knows Python or torch, every call works on memory that
@@ -85,35 +85,25 @@ class Attending(ctypes.Structure):
     )  # fmt: skip
 
 
-class Around(ctypes.Structure):
+class Sublayer(ctypes.Structure):
     _fields_ = (
-        ("threads", c_int32), ("rows", c_int32), ("width", c_int32), ("norm_first", c_int32), ("centred", c_int32),
-        ("epsilon", c_float), ("gain", c_void_p), ("shift", c_void_p), ("kept", c_void_p), ("boost", c_float),
-        ("x", c_void_p), ("y", c_void_p), ("entered", c_void_p), ("summed", c_void_p), ("statistics", c_void_p),
-        ("out", c_void_p), ("above", c_void_p), ("to_x", c_void_p), ("to_entered", c_void_p), ("to_gain", c_void_p),
-        ("to_shift", c_void_p),
+        ("kind", c_int32), ("norm_first", c_int32), ("centred", c_int32), ("activation", c_int32), ("heads", c_int32),
+        ("inner", c_int32), ("epsilon", c_float), ("scale", c_float), ("boost", c_float), ("kept", c_void_p),
+        ("keys", c_int32), ("key", Heads), ("value", Heads), ("to_key", Heads), ("to_value", Heads),
     )  # fmt: skip
 
 
-class Projection(ctypes.Structure):
+class Shown(ctypes.Structure):
+    _fields_ = (("mask", c_void_p), ("steps", c_int64 * 4))
+
+
+class Run(ctypes.Structure):
     _fields_ = (
-        ("inward", c_int32), ("outward", c_int32), ("weight", c_void_p), ("bias", c_void_p), ("to_weight", c_void_p),
-        ("to_bias", c_void_p),
-    )  # fmt: skip
-
-
-class FeedForward(ctypes.Structure):
-    _fields_ = (
-        ("around", Around), ("inward", Projection), ("outward", Projection), ("activation", c_int32),
-        ("hidden", c_void_p), ("slopes", c_void_p), ("to_hidden", c_void_p),
-    )  # fmt: skip
-
-
-class Reading(ctypes.Structure):
-    _fields_ = (
-        ("around", Around), ("inward", Projection), ("outward", Projection), ("attending", Attending),
-        ("projected", c_void_p), ("context", c_void_p), ("to_projected", c_void_p), ("to_context", c_void_p),
-        ("more", c_void_p),
+        ("threads", c_int32), ("texts", c_int32), ("length", c_int32), ("width", c_int32), ("count", c_int32),
+        ("sublayers", POINTER(Sublayer)), ("parameters", POINTER(c_void_p)), ("slopes", POINTER(c_void_p)),
+        ("own", Shown), ("source", Shown), ("bias", c_void_p), ("bias_steps", c_int64 * 4), ("x", c_void_p),
+        ("y", c_void_p), ("projected", c_void_p), ("room", c_void_p), ("scratch", c_void_p), ("above", c_void_p),
+        ("more", c_void_p), ("to_x", c_void_p), ("to_bias", c_void_p),
     )  # fmt: skip
 
 
@@ -138,10 +128,9 @@ SIGNATURES = {
     "step": (None, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),
     "use_parallel": (None, c_void_p),
     "use_product": (None, c_void_p),
-    "feed_forward": (None, POINTER(FeedForward)),
-    "feed_forward_back": (None, POINTER(FeedForward)),
-    "read_memory": (None, POINTER(Reading)),
-    "read_memory_back": (None, POINTER(Reading)),
+    "measure": (None, POINTER(Run), POINTER(c_int64), POINTER(c_int64)),
+    "forwards": (None, POINTER(Run)),
+    "backwards": (None, POINTER(Run)),
     "sum_of_squares": (c_double, POINTER(Tensors)),
     "multiply_all": (None, POINTER(Tensors), c_float),
     "add_all": (None, POINTER(Tensors), c_void_p),

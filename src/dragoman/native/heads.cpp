@@ -10,6 +10,7 @@ namespace {
 // ── products of matrices that lie in the cache ──────────────────────────────────────────────
 
 constexpr int WIDE = LANES == 16 ? 4 : 2;  // vectors of a row that are summed together
+constexpr int MANY = LANES == 16 ? 8 : 4;  // rows, where rows are narrow: enough sums must be under way at a time
 
 struct View {  // a matrix whose rows are `step` numbers apart, and the numbers of a row `next`
     const float *data;
@@ -20,8 +21,10 @@ struct View {  // a matrix whose rows are `step` numbers apart, and the numbers 
 
 template <int R> inline void row_products(View x, int in, View w, int n, float *y, int64_t y_step) {
     int i = 0;
-    for (; i + WIDE * LANES <= n; i += WIDE * LANES)
-        some_products<R, WIDE>(x.data, x.step, in, w.data + i, w.step, y + i, y_step, x.next);
+    for (; R < 8 && i + WIDE * LANES <= n; i += WIDE * LANES)
+        some_products<R, R < 8 ? WIDE : 1>(x.data, x.step, in, w.data + i, w.step, y + i, y_step, x.next);
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        some_products<R, 2>(x.data, x.step, in, w.data + i, w.step, y + i, y_step, x.next);
     for (; i < n; i += LANES) some_products<R, 1>(x.data, x.step, in, w.data + i, w.step, y + i, y_step, x.next);
 }
 
@@ -40,10 +43,28 @@ template <int R> void some_rows(View x, int in, View w, int n, float *y, int64_t
 // y[rows][n] = x[rows][in] · w[in][n]; n is a multiple of LANES, and the numbers of a row of w are neighbours
 void products(View x, int rows, int in, View w, int n, float *y, int64_t y_step, const Bounds &b = {}) {
     int r = 0;
+    for (; n < WIDE * LANES && r + MANY <= rows; r += MANY) some_rows<MANY>(x, in, w, n, y, y_step, b, r);
     for (; r + 4 <= rows; r += 4) some_rows<4>(x, in, w, n, y, y_step, b, r);
     if (rows - r == 3) some_rows<3>(x, in, w, n, y, y_step, b, r);
     if (rows - r == 2) some_rows<2>(x, in, w, n, y, y_step, b, r);
     if (rows - r == 1) some_rows<1>(x, in, w, n, y, y_step, b, r);
+}
+
+// to[c][r] = from[r][c], four by four
+void turn(View from, int rows, int columns, float *to, int64_t to_step) {
+    int whole_rows = 0, whole_columns = 0;
+#if defined(__SSE2__)
+    whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
+    for (int r = 0; r < whole_rows; r += 4)
+        for (int c = 0; c < whole_columns; c += 4) {
+            __m128 four[4];
+            for (int i = 0; i < 4; i++) four[i] = _mm_loadu_ps(from.data + (r + i) * from.step + c);
+            _MM_TRANSPOSE4_PS(four[0], four[1], four[2], four[3]);
+            for (int i = 0; i < 4; i++) _mm_storeu_ps(to + (c + i) * to_step + r, four[i]);
+        }
+#endif
+    for (int r = 0; r < rows; r++)
+        for (int c = r < whole_rows ? whole_columns : 0; c < columns; c++) to[c * to_step + r] = from.data[r * from.step + c];
 }
 
 // ── one head of one text ────────────────────────────────────────────────────────────────────
@@ -65,13 +86,21 @@ struct Matrix {  // room for rows of `width` numbers, which is a multiple of LAN
     }
     View take_turned(View from, int rows, int columns) {  // (rows columns) as (columns rows)
         float *to = of(columns, rows);
-        for (int c = 0; c < columns; c++, to += width) {
-            for (int r = 0; r < rows; r++) to[r] = from.data[r * from.step + c];
-            for (int r = rows; r < width; r++) to[r] = 0.0f;
-        }
+        turn(from, rows, columns, to, width);
+        for (int c = 0; c < columns; c++) std::fill(to + c * width + rows, to + (c + 1) * width, 0.0f);
         return {numbers.data(), width};
     }
 };
+
+// the last place that is not zero, and one more
+int end_of(const uint8_t *mask, int64_t step, int count) {
+    for (uint64_t eight; step == 1 && count >= 8; count -= 8) {
+        std::memcpy(&eight, mask + count - 8, 8);
+        if (eight) break;
+    }
+    while (count && !mask[(count - 1) * step]) count--;
+    return count;
+}
 
 // Which keys a query may see lie before one place; from which query on each key is seen. Half of a decoder's scores
 // are in its future and padding is behind every text: neither is computed.
@@ -88,7 +117,7 @@ struct Sight {
             int &end = until[i];
             if (i && !step[2]) end = until[i - 1];
             else {
-                while (end && !mask[(end - 1) * step[3]]) end--;
+                end = end_of(mask, step[3], end);
                 whole = whole && step[3] == 1 && !std::memchr(mask, 0, end);
             }
         }

@@ -1,4 +1,4 @@
-// A whole sublayer of a Transformer block for training, forwards in one call and backwards in another:
+// Sublayers of Transformer blocks in a row, for training: all of them forwards in one call and backwards in another. Each is
 //
 //     x ─ norm ─ f ─ dropout ─ (+ x) ─ y        the norm first, or
 //     x ─ f ─ dropout ─ (+ x) ─ norm ─ y        after the sum
@@ -15,42 +15,38 @@ using namespace dragoman;
 
 extern "C" {
 
-struct Around {
-    int32_t threads, rows, width, norm_first, centred;  // centred: LayerNorm, else RMSNorm
-    float epsilon;
-    const float *gain, *shift;     // of the norm; shift may be null
-    const uint8_t *kept;           // dropout's mask (N D), and what is kept is multiplied by `boost`; or null
-    float boost;
-    const float *x;                // (N D)
-    float *y, *entered, *summed;   // (N D): what comes out; what f is given; what the later norm is given
-    float *statistics;             // (N 2): the norm's mean and 1/σ of each row
-    float *out;                    // (N D): on the way back, the slope of what f gives
-    const float *above;            // (N D): the slope that comes in
-    float *to_x, *to_entered;      // (N D)
-    float *to_gain, *to_shift;     // (D)
+enum Kind { FEEDS, READS_ITSELF, READS_SOURCE };
+
+// parameters of a sublayer, and their slopes, by place; null for what it does not have. Weights that read the same input
+// are joined: their slopes must lie one after the other, and so must those of their biases.
+enum Place { GAIN, SHIFT, INWARD, INWARD_BIAS = 5, OUTWARD = 8, OUTWARD_BIAS, PLACES };
+
+struct Sublayer {
+    int32_t kind, norm_first, centred, activation, heads, inner;  // centred: LayerNorm, else RMSNorm; inner: width within f
+    float epsilon, scale, boost;
+    const uint8_t *kept;               // dropout's mask (N D), and what is kept is multiplied by `boost`; or null
+    int32_t keys;                      // of the source
+    Heads key, value, to_key, to_value;
 };
 
-struct Projection {                // y = x Wᵀ + b
-    int32_t in, out;
-    const float *weight, *bias;    // (out in), (out) or null
-    float *to_weight, *to_bias;
+struct Shown {                         // what a query may see: (B H Q K) by its steps, 0 where it is hidden; or null
+    const uint8_t *mask;
+    int64_t steps[4];
 };
 
-struct FeedForward {
-    Around around;
-    Projection inward, outward;
-    int32_t activation;
-    float *hidden, *slopes;        // (N H): f(a) and f′(a); null for ReLU, whose slope can be told from f(a)
-    float *to_hidden;              // (N H)
-};
-
-struct Reading {                   // attention within a sublayer
-    Around around;
-    Projection inward, outward;    // inward: to the query, and to key and value where the memory is its own
-    Attending attending;
-    float *projected, *context;    // (N 3D) or (N D); (N D)
-    float *to_projected, *to_context;
-    const float *more;             // a slope of `projected` that comes from elsewhere; or null
+struct Run {
+    int32_t threads, texts, length, width, count;
+    const Sublayer *sublayers;
+    const float *const *parameters;    // (count PLACES)
+    float *const *slopes;              // …
+    Shown own, source;
+    const float *bias;                 // added to the scores of those that read themselves; or null
+    int64_t bias_steps[4];
+    const float *x;                    // (N D), N = texts × length
+    float *y, *projected;              // (N D); (L N 3E): queries, keys and values of the L that read themselves
+    float *room, *scratch;             // as `measure` says: what is kept for the way back, what is not
+    const float *above, *more;         // the way back: slopes of y, and of `projected` or null
+    float *to_x, *to_bias;             // (N D); (B H T T) or null
 };
 
 typedef void (*Product)(const char *, const char *, const int32_t *, const int32_t *, const int32_t *, const float *,
@@ -62,6 +58,25 @@ typedef void (*Product)(const char *, const char *, const int32_t *, const int32
 namespace {
 
 Product product = nullptr;  // sgemm_ of torch's BLAS
+
+struct Around {                        // what stands around f
+    int32_t threads, rows, width, norm_first, centred;
+    float epsilon;
+    const float *gain, *shift;
+    const uint8_t *kept;
+    float boost;
+    const float *x;
+    float *y, *between, *statistics;   // between: what f is given by the norm, or what it gives to the norm, (N D); (N 2)
+    const float *above;
+    float *out, *to_x, *to_entered;    // slopes: of what f gives, of x, of what f is given, (N D)
+    float *to_gain, *to_shift;
+};
+
+struct Projection {                    // y = x Wᵀ + b
+    int32_t in, out;
+    const float *weight, *bias;        // (out in), (out) or null
+    float *to_weight, *to_bias;
+};
 
 // ── matrices ────────────────────────────────────────────────────────────────────────────────
 
@@ -166,8 +181,8 @@ template <class Work> void for_rows(const Around &a, const Work &work) {
 
 const float *enter(const Around &a) {
     if (!a.norm_first) return a.x;
-    for_rows(a, [&](int r, int64_t at) { norm_row(a, a.x + at, a.entered + at, a.statistics + 2 * r); });
-    return a.entered;
+    for_rows(a, [&](int r, int64_t at) { norm_row(a, a.x + at, a.between + at, a.statistics + 2 * r); });
+    return a.between;
 }
 
 // to = x where it is kept, times `boost`
@@ -178,7 +193,7 @@ inline void keep(const Around &a, const float *x, int64_t at, float *to) {
 }
 
 // where f writes what is then added to x
-inline float *left(const Around &a) { return a.norm_first ? a.y : a.summed; }
+inline float *left(const Around &a) { return a.norm_first ? a.y : a.between; }
 
 void leave(const Around &a) {
     for_rows(a, [&](int r, int64_t at) {
@@ -196,11 +211,11 @@ void leave_back(const Around &a) {
         if (a.norm_first) std::memcpy(past, a.above + at, a.width * sizeof(float));
         else {
             std::fill(past, past + a.width, 0.0f);
-            norm_row_back(a, a.summed + at, a.above + at, a.statistics + 2 * r, past);
+            norm_row_back(a, a.between + at, a.above + at, a.statistics + 2 * r, past);
         }
         keep(a, past, at, a.out + at);
     });
-    if (!a.norm_first) norm_parameters_back(a, a.summed, a.above);
+    if (!a.norm_first) norm_parameters_back(a, a.between, a.above);
 }
 
 void enter_back(const Around &a) {
@@ -241,6 +256,210 @@ void bend(int kind, float *x, float *slopes, int n) {
     bend_all<SILU>(x, slopes, n);
 }
 
+// ── where everything lies ───────────────────────────────────────────────────────────────────
+
+struct Shelf {                         // hands out places one after the other, each where a vector may begin
+    float *first;
+    int64_t used = 0;
+
+    float *take(int64_t count) {
+        float *place = first ? first + used : nullptr;
+        used += (count + LANES - 1) / LANES * LANES;
+        return place;
+    }
+};
+
+struct Kept {                          // of one sublayer for the way back
+    float *y, *between, *statistics;
+    float *hidden, *slopes;            // (N H): f(a), and f′(a) except for ReLU, whose slope can be told from f(a)
+    float *queries, *context, *weights;  // (N E); (N E); (B H Q K)
+};
+
+inline int64_t rows_of(const Run &run) { return static_cast<int64_t>(run.texts) * run.length; }
+inline int keys_of(const Run &run, const Sublayer &s) { return s.kind == READS_SOURCE ? s.keys : run.length; }
+inline int64_t looks_of(const Run &run, const Sublayer &s) { return rows_of(run) * s.heads * keys_of(run, s); }
+
+std::vector<Kept> shelve(const Run &run, Shelf &shelf) {
+    std::vector<Kept> all(run.count);
+    int64_t rows = rows_of(run);
+    for (int i = 0; i < run.count; i++) {
+        const Sublayer &s = run.sublayers[i];
+        Kept &k = all[i];
+        k.y = i + 1 < run.count ? shelf.take(rows * run.width) : run.y;
+        k.between = shelf.take(rows * run.width), k.statistics = shelf.take(2 * rows);
+        if (s.kind == FEEDS) {
+            k.hidden = shelf.take(rows * s.inner);
+            k.slopes = s.activation == RELU ? nullptr : shelf.take(rows * s.inner);
+        } else {
+            if (s.kind == READS_SOURCE) k.queries = shelf.take(rows * s.inner);
+            k.context = shelf.take(rows * s.inner), k.weights = shelf.take(looks_of(run, s));
+        }
+    }
+    return all;
+}
+
+struct Scratch {                       // of whichever sublayer is computed now
+    float *joined;                     // weights and biases that read the same input
+    float *out, *to_entered, *to_hidden, *to_projected, *to_context, *to_bias, *passing[2];
+};
+
+Scratch lay_out(const Run &run, Shelf &shelf) {
+    int64_t rows = rows_of(run), joined = 0, hidden = 0, projected = 0, context = 0, looks = 0;
+    for (int i = 0; i < run.count; i++) {
+        const Sublayer &s = run.sublayers[i];
+        if (s.kind == FEEDS) hidden = std::max<int64_t>(hidden, s.inner);
+        else context = std::max<int64_t>(context, s.inner);
+        if (s.kind == READS_SOURCE) projected = std::max<int64_t>(projected, s.inner);
+        if (s.kind != READS_ITSELF) continue;
+        projected = std::max<int64_t>(projected, 3 * s.inner);
+        joined = std::max(joined, 3 * static_cast<int64_t>(s.inner) * (run.width + 1));
+        if (run.to_bias) looks = std::max(looks, looks_of(run, s));
+    }
+    Scratch made = {};
+    made.joined = shelf.take(joined);
+    if (!run.above) return made;
+    made.out = shelf.take(rows * run.width), made.to_entered = shelf.take(rows * run.width);
+    made.to_hidden = shelf.take(rows * hidden);
+    made.to_projected = shelf.take(rows * projected), made.to_context = shelf.take(rows * context);
+    made.to_bias = shelf.take(looks);
+    for (float *&one : made.passing) one = shelf.take(rows * run.width);
+    return made;
+}
+
+// ── one sublayer of a run ───────────────────────────────────────────────────────────────────
+
+struct Sitting {                       // a sublayer, and all that it works on
+    const Run &run;
+    const Sublayer &is;
+    const Kept &kept;
+    const Scratch &scratch;
+    Around around;
+    float *projected;                  // (N 3E) or (N E)
+    const float *more;
+    const float *const *parameters;
+    float *const *slopes;
+
+    const float *entered() const { return around.norm_first ? around.between : around.x; }
+    int rows() const { return around.rows; }
+};
+
+Sitting sit(const Run &run, int i, const Kept &kept, const Scratch &scratch, const float *x) {
+    const Sublayer &s = run.sublayers[i];
+    const float *const *p = run.parameters + static_cast<int64_t>(PLACES) * i;
+    float *const *slopes = run.slopes ? run.slopes + static_cast<int64_t>(PLACES) * i : nullptr;
+    Around around = {run.threads, static_cast<int32_t>(rows_of(run)), run.width, s.norm_first, s.centred, s.epsilon};
+    around.gain = p[GAIN], around.shift = p[SHIFT], around.kept = s.kept, around.boost = s.boost;
+    around.x = x, around.y = kept.y, around.between = kept.between, around.statistics = kept.statistics;
+    around.out = scratch.out, around.to_entered = scratch.to_entered;
+    if (slopes) around.to_gain = slopes[GAIN], around.to_shift = slopes[SHIFT];
+    int before = 0;  // sublayers that read themselves
+    for (int j = 0; j < i; j++) before += run.sublayers[j].kind == READS_ITSELF;
+    int64_t at = before * rows_of(run) * 3 * s.inner;
+    float *projected = s.kind == READS_ITSELF ? run.projected + at : kept.queries;
+    const float *more = s.kind == READS_ITSELF && run.more ? run.more + at : nullptr;
+    return {run, s, kept, scratch, around, projected, more, p, slopes};
+}
+
+Projection inward_of(const Sitting &s) {
+    int in = s.run.width, out = s.is.inner, parts = s.is.kind == READS_ITSELF ? 3 : 1;
+    Projection made = {in, parts * out, s.parameters[INWARD], s.parameters[INWARD_BIAS], nullptr, nullptr};
+    if (s.slopes) made.to_weight = s.slopes[INWARD], made.to_bias = s.slopes[INWARD_BIAS];
+    if (parts == 1) return made;
+    float *weight = s.scratch.joined, *bias = weight + static_cast<int64_t>(3) * out * in;
+    for (int part = 0; part < parts; part++) {
+        std::memcpy(weight + static_cast<int64_t>(part) * out * in, s.parameters[INWARD + part], sizeof(float) * out * in);
+        if (made.bias) std::memcpy(bias + part * out, s.parameters[INWARD_BIAS + part], sizeof(float) * out);
+    }
+    made.weight = weight, made.bias = made.bias ? bias : nullptr;
+    return made;
+}
+
+Projection outward_of(const Sitting &s) {
+    Projection made = {s.is.inner, s.run.width, s.parameters[OUTWARD], s.parameters[OUTWARD_BIAS], nullptr, nullptr};
+    if (s.slopes) made.to_weight = s.slopes[OUTWARD], made.to_bias = s.slopes[OUTWARD_BIAS];
+    return made;
+}
+
+// heads side by side in each place, `step` numbers from one place to the next
+Heads side_by_side(const Sitting &s, float *first, int64_t step) {
+    return {first, s.run.length * step, s.is.inner / s.is.heads, step};
+}
+
+Attending attention_of(const Sitting &s) {
+    const Run &run = s.run;
+    bool own = s.is.kind == READS_ITSELF;
+    int inner = s.is.inner, step = own ? 3 * inner : inner;
+    Attending made = {1, run.texts, s.is.heads, run.length, keys_of(run, s.is), inner / s.is.heads, s.is.scale};
+    made.query = side_by_side(s, s.projected, step);
+    made.key = own ? side_by_side(s, s.projected + inner, step) : s.is.key;
+    made.value = own ? side_by_side(s, s.projected + 2 * inner, step) : s.is.value;
+    made.context = side_by_side(s, s.kept.context, inner);
+    const Shown &shown = own ? run.own : run.source;
+    made.mask = shown.mask, made.bias = own ? run.bias : nullptr;
+    std::copy(shown.steps, shown.steps + 4, made.mask_steps);
+    std::copy(run.bias_steps, run.bias_steps + 4, made.bias_steps);
+    made.weights = s.kept.weights;
+    return made;
+}
+
+void feed(const Sitting &s) {
+    const Around &a = s.around;
+    project(inward_of(s), enter(a), a.rows, a.threads, s.kept.hidden);
+    for_each(a.rows, a.threads, [&](int r) {
+        int64_t at = static_cast<int64_t>(r) * s.is.inner;
+        bend(s.is.activation, s.kept.hidden + at, s.kept.slopes ? s.kept.slopes + at : nullptr, s.is.inner);
+    });
+    project(outward_of(s), s.kept.hidden, a.rows, a.threads, left(a));
+    leave(a);
+}
+
+void feed_back(const Sitting &s) {
+    const Around &a = s.around;
+    leave_back(a);
+    project_back(outward_of(s), s.kept.hidden, a.rows, a.threads, a.out, s.scratch.to_hidden);
+    for_each(a.rows, a.threads, [&](int r) {
+        int64_t at = static_cast<int64_t>(r) * s.is.inner;
+        const float *hidden = s.kept.hidden + at, *slopes = s.kept.slopes + at;
+        float *to = s.scratch.to_hidden + at;
+        if (s.kept.slopes)
+            for (int i = 0; i < s.is.inner; i++) to[i] *= slopes[i];
+        else
+            for (int i = 0; i < s.is.inner; i++) to[i] = hidden[i] > 0.0f ? to[i] : 0.0f;
+    });
+    project_back(inward_of(s), s.entered(), a.rows, a.threads, s.scratch.to_hidden, a.to_entered);
+    enter_back(a);
+}
+
+void read(const Sitting &s) {
+    const Around &a = s.around;
+    project(inward_of(s), enter(a), a.rows, a.threads, s.projected);
+    Attending w = attention_of(s);
+    for_each(w.texts * w.heads, a.threads, [&](int i) { read_head(w, i / w.heads, i % w.heads); });
+    project(outward_of(s), s.kept.context, a.rows, a.threads, left(a));
+    leave(a);
+}
+
+// `adds`: to the slope of the bias, which those behind have begun
+void read_back(const Sitting &s, bool adds) {
+    const Around &a = s.around;
+    bool own = s.is.kind == READS_ITSELF;
+    int inner = s.is.inner, step = own ? 3 * inner : inner;
+    float *to_projected = s.scratch.to_projected, *total = own ? s.run.to_bias : nullptr;
+    leave_back(a);
+    project_back(outward_of(s), s.kept.context, a.rows, a.threads, a.out, s.scratch.to_context);
+    Attending w = attention_of(s);
+    w.context = side_by_side(s, s.scratch.to_context, inner);
+    w.to_query = side_by_side(s, to_projected, step);
+    w.to_key = own ? side_by_side(s, to_projected + inner, step) : s.is.to_key;
+    w.to_value = own ? side_by_side(s, to_projected + 2 * inner, step) : s.is.to_value;
+    w.to_bias = total && adds ? s.scratch.to_bias : total;
+    for_each(w.texts * w.heads, a.threads, [&](int i) { learn_head(w, i / w.heads, i % w.heads); });
+    for (int64_t i = 0, count = looks_of(s.run, s.is); total && adds && i < count; i++) total[i] += w.to_bias[i];
+    for (int64_t i = 0, count = static_cast<int64_t>(a.rows) * step; s.more && i < count; i++) to_projected[i] += s.more[i];
+    project_back(inward_of(s), s.entered(), a.rows, a.threads, to_projected, a.to_entered);
+    enter_back(a);
+}
+
 }  // namespace
 
 // ── what Python calls ───────────────────────────────────────────────────────────────────────
@@ -249,61 +468,39 @@ extern "C" {
 
 void use_product(void *sgemm) { product = reinterpret_cast<Product>(sgemm); }
 
-void feed_forward(const FeedForward *given) {
-    const FeedForward &f = *given;
-    const Around &a = f.around;
-    FlushDenormals flush;
-    project(f.inward, enter(a), a.rows, a.threads, f.hidden);
-    for_each(a.rows, a.threads, [&](int r) {
-        int64_t at = static_cast<int64_t>(r) * f.inward.out;
-        bend(f.activation, f.hidden + at, f.slopes ? f.slopes + at : nullptr, f.inward.out);
-    });
-    project(f.outward, f.hidden, a.rows, a.threads, left(a));
-    leave(a);
+// how many numbers there must be in `room` and in `scratch`
+void measure(const Run *run, int64_t *room, int64_t *scratch) {
+    Shelf kept = {nullptr}, passing = {nullptr};
+    shelve(*run, kept), lay_out(*run, passing);
+    *room = kept.used, *scratch = passing.used;
 }
 
-void feed_forward_back(const FeedForward *given) {
-    const FeedForward &f = *given;
-    const Around &a = f.around;
+void forwards(const Run *given) {
+    const Run &run = *given;
     FlushDenormals flush;
-    leave_back(a);
-    project_back(f.outward, f.hidden, a.rows, a.threads, a.out, f.to_hidden);
-    for_each(a.rows, a.threads, [&](int r) {
-        int64_t at = static_cast<int64_t>(r) * f.inward.out;
-        const float *hidden = f.hidden + at, *slopes = f.slopes + at;
-        float *to = f.to_hidden + at;
-        if (f.slopes)
-            for (int i = 0; i < f.inward.out; i++) to[i] *= slopes[i];
-        else
-            for (int i = 0; i < f.inward.out; i++) to[i] = hidden[i] > 0.0f ? to[i] : 0.0f;
-    });
-    project_back(f.inward, a.norm_first ? a.entered : a.x, a.rows, a.threads, f.to_hidden, a.to_entered);
-    enter_back(a);
+    Shelf room = {run.room}, passing = {run.scratch};
+    std::vector<Kept> kept = shelve(run, room);
+    Scratch scratch = lay_out(run, passing);
+    for (int i = 0; i < run.count; i++) {
+        Sitting s = sit(run, i, kept[i], scratch, i ? kept[i - 1].y : run.x);
+        s.is.kind == FEEDS ? feed(s) : read(s);
+    }
 }
 
-void read_memory(const Reading *given) {
-    const Reading &m = *given;
-    const Around &a = m.around;
-    const Attending &w = m.attending;
+void backwards(const Run *given) {
+    const Run &run = *given;
     FlushDenormals flush;
-    project(m.inward, enter(a), a.rows, a.threads, m.projected);
-    for_each(w.texts * w.heads, a.threads, [&](int i) { read_head(w, i / w.heads, i % w.heads); });
-    project(m.outward, m.context, a.rows, a.threads, left(a));
-    leave(a);
-}
-
-void read_memory_back(const Reading *given) {
-    const Reading &m = *given;
-    const Around &a = m.around;
-    const Attending &w = m.attending;
-    FlushDenormals flush;
-    leave_back(a);
-    project_back(m.outward, m.context, a.rows, a.threads, a.out, m.to_context);
-    for_each(w.texts * w.heads, a.threads, [&](int i) { learn_head(w, i / w.heads, i % w.heads); });
-    for (int64_t i = 0, count = static_cast<int64_t>(a.rows) * m.inward.out; m.more && i < count; i++)
-        m.to_projected[i] += m.more[i];
-    project_back(m.inward, a.norm_first ? a.entered : a.x, a.rows, a.threads, m.to_projected, a.to_entered);
-    enter_back(a);
+    Shelf room = {run.room}, passing = {run.scratch};
+    std::vector<Kept> kept = shelve(run, room);
+    Scratch scratch = lay_out(run, passing);
+    bool adds = false;
+    for (int i = run.count - 1; i >= 0; i--) {
+        Sitting s = sit(run, i, kept[i], scratch, i ? kept[i - 1].y : run.x);
+        s.around.above = i + 1 < run.count ? scratch.passing[(i + 1) % 2] : run.above;
+        s.around.to_x = i ? scratch.passing[i % 2] : run.to_x;
+        s.is.kind == FEEDS ? feed_back(s) : read_back(s, adds);
+        adds = adds || s.is.kind == READS_ITSELF;
+    }
 }
 
 }  // extern "C"
