@@ -137,6 +137,9 @@ MISTAKES = {
     "drawing without --sample": (
         ["translate", "m", "a", "--top-k", "4"], 2, "--top-k 4 is about drawing words; add --sample", "E-USE-18",
     ),
+    "drawing from lists": (
+        ["translate", "m", "a", "--sample", "--shortlist"], 2, "--sample draws from all words and --shor", "E-USE-24",
+    ),
     "no such preset": (["train", "a.de", "a.en", "--preset", "smal"], 2, "did you mean small?", "E-SET-07"),
     "no such task": (["train", "a.de", "a.en", "--task", "dance"], 2, "there is no task 'dance'", "E-USE-08"),
     "no such device": (["train", "a.de", "a.en", "--device", "cuda"], 4, "device cuda cannot be used", "E-ENV-01"),

@@ -16,6 +16,8 @@ import torch
 
 import dragoman
 from dragoman.errors import DataError, Interrupted, UsageError
+from dragoman.jobs import shortlisting
+from dragoman.jobs.open import load
 from dragoman.jobs.request import Request
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
@@ -364,3 +366,18 @@ def test_what_int8_costs_is_told_once_and_saved_with_the_model(corpus, tmp_path)
     assert known.keys() == {"sentences", "float32", "int8"}
     again = [e.sentence for e in start(request_for(corpus, out)) if isinstance(e, Notice)]
     assert not [sentence for sentence in again if sentence.startswith("in int8")]
+
+
+def test_a_shortlist_is_learned_once_told_and_used(corpus, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    few = [e.sentence for e in start(request_for(corpus, tmp_path / "few")) if isinstance(e, Notice)]
+    assert not [sentence for sentence in few if "--shortlist" in sentence]  # so few tokens are scored in no time
+    monkeypatch.setattr(shortlisting, "WORTH", 1)
+    first = [e.sentence for e in start(request_for(corpus, out)) if isinstance(e, Notice)]
+    [told] = [sentence for sentence in first if sentence.startswith("with --shortlist it chooses among")]
+    known = json.loads((out / "model" / "config.json").read_text(encoding="utf-8"))["shortlist"]
+    assert known.keys() == {"sentences", "changed", "tokens", "bleu"}
+    assert f"{known['changed']:.1%} of {known['sentences']:,} validation sentences come out otherwise" in told
+    again = [e.sentence for e in start(request_for(corpus, out)) if isinstance(e, Notice)]
+    assert not [sentence for sentence in again if "--shortlist" in sentence]
+    assert len(load(out).translate(["a b", "c"], shortlist=True)) == 2

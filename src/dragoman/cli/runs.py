@@ -353,7 +353,7 @@ def write_average(run: Path, chosen: list[Path], out: Path) -> None:
     except FileNotFoundError as problem:
         raise DataError("E-RUN-02", f"{problem.filename or chosen[0]} went away while it was read; try again") from None
     load_weights(saved.model, mean, run)
-    save_model(out, saved.model.config, weights_of(saved.model), saved.tokens, saved.about)
+    save_model(out, saved.model.config, weights_of(saved.model), saved.tokens, saved.about, saved.shortlist)
 
 
 # ── remove ────────────────────────────────────────────────────────────────────────────────

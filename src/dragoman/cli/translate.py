@@ -32,6 +32,7 @@ def translate(
     seed: int | None = None,
     prefix: str = "",
     precision: Literal["float32", "int8"] = "float32",
+    shortlist: Annotated[bool, WORDS] = False,
     alignments: Annotated[bool, WORDS] = False,
     no_split: Annotated[bool, WORDS] = False,
     threads: int | None = None,
@@ -68,6 +69,9 @@ def translate(
         What every translation must begin with.
     precision
         float32, or int8: faster, and a quarter of the memory; what it costs was measured when the model was saved.
+    shortlist
+        Score only those tokens that the source makes likely: faster where there are many; some translations come out
+        otherwise, and how many was measured when the model was saved.
     alignments
         After a tab, the source word that each word came from, as `source-target` pairs counted from 0.
     no_split
@@ -82,6 +86,7 @@ def translate(
 
     refuse_no_text(texts, input)
     refuse_wide(beam, nbest)
+    refuse_drawing_from_lists(sample, shortlist)
     sampling = read_sampling(sample, {"temperature": temperature, "top-k": top_k, "top-p": top_p, "seed": seed})
     use_large_pages()
     use_threads(threads)
@@ -100,6 +105,7 @@ def translate(
                 sampling=sampling,
                 prefixes=[prefix] * len(lines) if prefix else None,
                 precision=precision,
+                shortlist=shortlist,
                 alignments=alignments,
                 split=not no_split,
                 first_line=done + 1,
@@ -123,6 +129,13 @@ def refuse_no_text(texts: Sequence[str], path: Path | None) -> None:
         refuse_missing(path)
     elif not texts and sys.stdin is None:
         raise UsageError("E-USE-17", "there is no text, and standard input is closed; give texts, --input or a pipe")
+
+
+def refuse_drawing_from_lists(sample: bool, shortlist: bool) -> None:
+    from dragoman.errors import UsageError
+
+    if sample and shortlist:
+        raise UsageError("E-USE-24", "--sample draws from all words and --shortlist leaves most out; give one of them")
 
 
 def read_sampling(sample: bool, values: dict[str, float | None]) -> "SampleConfig | None":

@@ -25,6 +25,7 @@ from dragoman import native
 from dragoman.decoding.pace import Pace, Ways
 from dragoman.decoding.packing import Packed, Precision, can_pack, pointer
 from dragoman.models.state import Decoded
+from dragoman.text.shortlist import Shortlist
 
 PLACES = 32  # of the cache at first; doubled when a text is longer
 
@@ -56,15 +57,16 @@ class Cache:
 
 
 SOURCE = np.dtype(
-    [("memory", np.uint64), ("block_stride", np.int64), ("length", np.int32)], align=True
-)  # native.Source
+    [("memory", np.uint64), ("block_stride", np.int64), ("listed", np.uint64), ("length", np.int32)], align=True
+)  # `Source` of engine.cpp
+Remembered = tuple[Tensor, ...]  # of one sentence: what the decoder reads, and the tokens that may come up in it
 
 
 @dataclass(frozen=True)
 class EngineState:
     cache: Cache
-    memories: tuple[Tensor, ...]  # of each sentence, those it was encoded with among them: what `sources` points at
-    sources: Shaped[np.ndarray, " S"]  # of each sentence, as native.Source
+    memories: tuple[Remembered, ...]  # of each sentence, those it was encoded with among them: `sources` points there
+    sources: Shaped[np.ndarray, " S"]  # of each sentence
     sentences: Int[np.ndarray, " R"]  # which sentence a row reads; or just which text it is
     slots: Int[np.ndarray, " R"]  # where it writes
     where: Int[np.ndarray, "R P"]  # and where each place of its past was written
@@ -122,6 +124,13 @@ class Engine:
             Ways
         )  # by threads, and sentences at a time for each
         self.struck: dict[tuple[int, ...], Bool[np.ndarray, " V"]] = {}
+        self.shortlist: Shortlist | None = None
+
+    def with_shortlist(self, shortlist: Shortlist) -> "Engine":
+        """The same weights, but a search chooses only among tokens that the source makes likely."""
+        other = copy(self)
+        other.shortlist, other.pace, other.ways = shortlist, Pace(1), defaultdict(Ways)
+        return other
 
     def with_threads(self, threads: int, *, settled: bool = False) -> "Engine":
         """The same weights, with so many threads that compute each step together: where that is faster, or always."""
@@ -153,12 +162,26 @@ class Engine:
         before = np.cumsum(lengths.numpy(), dtype=np.int64) - lengths.numpy()
         sources["memory"] = memory.data_ptr() + 4 * memory.shape[2] * before
         sources["block_stride"], sources["length"] = memory[0].numel(), lengths.numpy()
-        return self.new_state((memory,) * len(lengths), sources, len(lengths))
+        remembered: list[Remembered] = [(memory,)] * len(lengths)
+        if self.shortlist is not None:
+            lists = [self.list_for(one.numpy()) for one in ids.split(lengths.tolist())]
+            sources["listed"] = [one.data_ptr() for one in lists]
+            remembered = [(memory, one) for one in lists]
+        return self.new_state(tuple(remembered), sources, len(lengths))
+
+    def list_for(self, source: Int[np.ndarray, " S"]) -> Tensor:
+        """Weights of the tokens that may come up in the translation of this sentence, as engine.cpp reads them."""
+        assert self.shortlist is not None
+        tokens, packed = self.shortlist.of(source.tolist()), self.packed
+        scores, library = pointer(packed.scores), packed.library
+        made = torch.empty(library.list_size(scores, len(tokens)), dtype=torch.uint8)
+        library.make_list(scores, packed.table.data_ptr(), tokens.ctypes.data, len(tokens), made.data_ptr())
+        return made
 
     def begin(self, rows: int) -> EngineState:
         return self.new_state((), np.zeros(0, dtype=SOURCE), rows)
 
-    def new_state(self, memories: tuple[Tensor, ...], sources: Shaped[np.ndarray, " S"], rows: int) -> EngineState:
+    def new_state(self, memories: tuple[Remembered, ...], sources: Shaped[np.ndarray, " S"], rows: int) -> EngineState:
         cache = Cache(self.packed.target.stack.blocks, self.packed.inner)
         numbers, nothing = np.arange(rows, dtype=np.int32), np.zeros((rows, PLACES), dtype=np.int32)
         return EngineState(cache, memories, sources, numbers, numbers, nothing, np.zeros(rows, dtype=np.int32))

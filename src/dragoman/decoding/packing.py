@@ -78,6 +78,7 @@ class Packed:
             case _:
                 self.source = self.side(m.source_embedding, m.source_positions, m.encoder, None, m.config)
                 self.target = self.side(m.target_embedding, m.target_positions, m.decoder, None, m.config)
+        self.table: Tensor = m.scores.table.weight.detach().contiguous()  # a shortlist is packed out of it
         self.scores = self.pack_scores(m.scores)
         self.output_scale = m.config.width**-0.5 if isinstance(m, T5) and m.config.tied == "all" else 1.0
         self.vocabulary: int = m.scores.table.num_embeddings

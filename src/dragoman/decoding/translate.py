@@ -24,6 +24,7 @@ from dragoman.decoding.watch import watch_translation
 from dragoman.errors import DataError, UsageError
 from dragoman.text.batches import like_lengths, make_batch, make_source
 from dragoman.text.reading import clean
+from dragoman.text.shortlist import Shortlist
 from dragoman.text.tokenizer import Tokenizer, Tokenizers
 
 ROW_TOKENS = 8192  # source tokens searched at once by the model itself, counted once for each beam
@@ -56,11 +57,14 @@ Notice = Callable[[str], None]
 
 
 class Translator:
-    def __init__(self, model: nn.Module, tokenizers: Tokenizers, about: dict[str, Any]) -> None:
+    def __init__(
+        self, model: nn.Module, tokenizers: Tokenizers, about: dict[str, Any], shortlist: Shortlist | None = None
+    ) -> None:
         self.model: Any = model.eval()  # a module that is also `Translating`
-        self.tokenizers, self.about = tokenizers, about
+        self.tokenizers, self.about, self.shortlist = tokenizers, about, shortlist
         self.search = SearchConfig.read(about.get("search", {}), section="search")
         self.engines: dict[Precision, Engine | None] = {}
+        self.listed: dict[Precision, Engine] = {}  # those that use the shortlist
         self.longest: int = about["longest"]  # tokens in the longest sentence trained on
 
     def translate(
@@ -72,6 +76,7 @@ class Translator:
         sampling: SampleConfig | None = None,
         prefixes: Sequence[str] | None = None,
         precision: Precision = "float32",
+        shortlist: bool = False,
         alignments: bool = False,
         split: bool = True,
         first_line: int = 1,
@@ -79,31 +84,42 @@ class Translator:
     ) -> list[Translation]:
         """One translation for each text. `prefixes` are what the outputs must begin with; texts are lines that count
         from `first_line`, in notices and in sampling's luck. In int8 weights take a quarter of the memory and a product
-        less time; what it costs in quality was measured when the model was saved."""
+        less time; with `shortlist` only those tokens are scored that the source makes likely; what either costs was
+        measured when the model was saved."""
         refuse_wide(beam, nbest)
         beams = self.search.beam if beam is None else beam
         search = self.search.changed({"beam": beams, "nbest": nbest}, section="search")
         parts = list(self.parts(texts, prefixes, first_line, split, notice))
-        hypotheses = self.write(parts, search, sampling, self.writer(precision, notice))
+        hypotheses = self.write(parts, search, sampling, self.writer(precision, notice, shortlist=shortlist))
         found = {part.number: list(self.read_out(part, hypotheses[part.number], alignments)) for part in parts}
         grouped = {text: [found[part.number] for part in group] for text, group in groupby(parts, lambda p: p.line)}
         return [join(grouped.get(first_line + i, [])) for i in range(len(texts))]
 
-    def write_ids(self, sources: Sequence[list[int]], *, beam: int) -> list[list[int]]:
+    def write_ids(self, sources: Sequence[list[int]], *, beam: int, shortlist: bool = False) -> list[list[int]]:
         """The best output for each source, where both are ids."""
         search = self.search.changed({"beam": beam}, section="search")
         parts = [Part(number, number, source, []) for number, source in enumerate(sources)]
-        found = self.write(parts, search, None, self.writer("float32", lambda _: None))
+        found = self.write(parts, search, None, self.writer("float32", lambda _: None, shortlist=shortlist))
         return [found[number][0].tokens for number in range(len(parts))]
 
-    def writer(self, precision: Precision, notice: Notice) -> Any:
+    def writer(self, precision: Precision, notice: Notice, *, shortlist: bool = False) -> Any:
         """The engine, made when it is first asked for; the model itself where the engine cannot take it."""
+        if shortlist and self.shortlist is None:
+            raise UsageError(
+                "E-USE-23",
+                "this model has no shortlist: one is learned at the end of a training with 8,000 target tokens or "
+                "more; leave out --shortlist, or train it again",
+            )
         if precision not in self.engines:
             self.engines[precision] = make_engine(self.model, precision)
         engine = self.engines[precision]
         if engine is None and precision != "float32":
             notice(f"this model cannot be computed in {precision} here; it is computed in float32")
-        return engine or self.model
+        if engine is None and shortlist:
+            notice("a shortlist cannot be used here; all tokens are scored")
+        if engine is None or self.shortlist is None or not shortlist:
+            return engine or self.model
+        return self.listed.setdefault(precision, engine.with_shortlist(self.shortlist))
 
     def lone_writer(self) -> Any:
         """The one that `translate` uses for a single text: all threads compute it together."""

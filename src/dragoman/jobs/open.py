@@ -61,7 +61,7 @@ def as_learned(saved: SavedModel) -> Learned:
         case "classify":
             return Classifier(saved.model, saved.tokenizers)
         case _:
-            return Translator(saved.model, saved.tokenizers, saved.about)
+            return Translator(saved.model, saved.tokenizers, saved.about, saved.shortlist)
 
 
 def load_as(kind: type[Wanted], path: str | Path) -> Wanted:

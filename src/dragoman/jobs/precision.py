@@ -30,7 +30,8 @@ def weigh_int8(folder: Path, task: Task) -> Iterator[str]:
         references = [pair.target for pair in pairs]
         found[precision] = {"bleu": bleu(outputs, references), "chrf": chrf(outputs, references)}
     config: Any = saved.model.config
-    save_model(folder, config, weights_of(saved.model), saved.tokens, {**saved.about, "int8": found})
+    about = {**saved.about, "int8": found}
+    save_model(folder, config, weights_of(saved.model), saved.tokens, about, saved.shortlist)
     whole, less = found["float32"], found["int8"]
     yield (
         f"in int8 it scores BLEU {less['bleu']:.2f} and chrF {less['chrf']:.2f} on {len(pairs):,} validation "

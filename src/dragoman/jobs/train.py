@@ -19,6 +19,7 @@ from torch import nn
 from dragoman import models
 from dragoman.errors import DataError, Interrupted
 from dragoman.jobs.precision import weigh_int8
+from dragoman.jobs.shortlisting import learn_shortlist
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.task import Sample, Task
 from dragoman.runs.checkpoint import (
@@ -248,7 +249,8 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
             raise Interrupted("E-RUN-07", f"stopped at step {step.number:,} and saved; the same command goes on")
     finished = finish(run)
     if run.workers.first:
-        yield from (Notice(sentence) for sentence in weigh_int8(run.folder / "model", run.task))
+        for measure in (weigh_int8, learn_shortlist):
+            yield from (Notice(sentence) for sentence in measure(run.folder / "model", run.task))
     yield finished
 
 

@@ -58,10 +58,6 @@ class Embedding(ctypes.Structure):
     _fields_ = (("table", c_void_p), ("scale", c_float), ("positions", c_void_p))
 
 
-class Source(ctypes.Structure):
-    _fields_ = (("memory", c_void_p), ("block_stride", c_int64), ("length", c_int32))
-
-
 class Step(ctypes.Structure):
     _fields_ = (
         ("threads", c_int32), ("rows", c_int32), ("tokens", c_int32), ("ids", c_void_p), ("lengths", c_void_p),
@@ -123,6 +119,8 @@ SIGNATURES = {
     "packed_size": (c_int64, c_int32, c_int32, c_int32),
     "pack_floats": (None, c_void_p, c_int32, c_int32, c_void_p),
     "pack_bytes": (None, c_void_p, c_int32, c_int32, c_void_p, c_void_p, c_void_p),
+    "list_size": (c_int64, POINTER(Linear), c_int32),
+    "make_list": (None, POINTER(Linear), c_void_p, c_void_p, c_int32, c_void_p),
     "encode": (None, POINTER(Stack), POINTER(Embedding), c_void_p, c_void_p, c_int32, c_int32, c_void_p),
     "remember": (None, POINTER(Stack), c_void_p, c_int32, c_int32, c_void_p),
     "step": (None, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),

@@ -52,9 +52,15 @@ struct Embedding {
     const float *positions; // (longest, width) or null
 };
 
+struct Listed {             // those tokens alone that may come up in one sentence
+    Linear scores;
+    const int64_t *ids;     // (scores.out), rising
+};
+
 struct Source {             // what the decoder remembers of one sentence
     const float *memory;    // [block][its tokens][keys, values]
     int64_t block_stride;
+    const Listed *listed;   // or null: any token
     int32_t length;
 };
 
@@ -327,11 +333,12 @@ struct Sum {  // Σ eˣ of one row over a part of the vocabulary, as total · e^
     float most, total;
 };
 
-Sum look_through(const Step &step, const float *scores, int first, int width, Best &best) {
+// scores of the tokens from `first` on; or of those in `ids`, if it is given
+Sum look_through(const Step &step, const float *scores, int first, int width, const int64_t *ids, Best &best) {
     float most = largest(scores, width);
     bool may_have = !best.is_full() || most >= best.tokens.back().first;
     for (int n = 0; may_have && n < width; n++) {
-        int id = first + n;
+        int64_t id = ids ? ids[first + n] : first + n;
         if ((!best.is_full() || scores[n] >= best.tokens.back().first) && id != step.end && !(step.never && step.never[id]))
             best.insert({scores[n], id});
     }
@@ -344,6 +351,17 @@ float log_of_sums(const Sum *sums, int parts, int step) {
     for (int i = 1; i < parts; i++) most = std::max(most, sums[i * step].most);
     for (int i = 0; i < parts; i++) total += sums[i * step].total * exponential(sums[i * step].most - most);
     return most + std::log(total);
+}
+
+// what is answered for row r, whose `sums` are `apart` from one part to the next
+void answer(const Step &step, int r, const Best &found, const Sum *sums, int parts, int apart) {
+    float log_sum = log_of_sums(sums, parts, apart);
+    step.ended[r] -= log_sum;
+    for (int i = 0; i < step.count; i++) {
+        bool there = i < static_cast<int>(found.tokens.size());
+        step.best[static_cast<int64_t>(r) * step.count + i] = there ? found.tokens[i].first - log_sum : -INFINITY;
+        step.best_ids[static_cast<int64_t>(r) * step.count + i] = there ? found.tokens[i].second : 0;
+    }
 }
 
 // log-probabilities of the best tokens; each thread looks through parts of the vocabulary
@@ -361,7 +379,7 @@ void choose(const Linear &scores, const float *states, const Step &step) {
             one_panel(scores, ready, (first + n) / PANEL, NONE, tile + n, TILE * PANEL);
         for (int r = 0; r < rows; r++) {
             const float *row = tile + static_cast<int64_t>(r) * TILE * PANEL;
-            sums[i * rows + r] = look_through(step, row, first, width, best[t * rows + r]);
+            sums[i * rows + r] = look_through(step, row, first, width, nullptr, best[t * rows + r]);
             if (step.end >= first && step.end < first + width) step.ended[r] = row[step.end - first];
         }
     });
@@ -369,14 +387,41 @@ void choose(const Linear &scores, const float *states, const Step &step) {
         Best &found = best[r];
         for (int t = 1; t < all.size; t++)
             for (auto &one : best[t * rows + r].tokens) found.insert(one);
-        float log_sum = log_of_sums(sums.data() + r, tiles, rows);
-        step.ended[r] -= log_sum;
-        for (int i = 0; i < step.count; i++) {
-            bool there = i < static_cast<int>(found.tokens.size());
-            step.best[static_cast<int64_t>(r) * step.count + i] = there ? found.tokens[i].first - log_sum : -INFINITY;
-            step.best_ids[static_cast<int64_t>(r) * step.count + i] = there ? found.tokens[i].second : 0;
-        }
+        answer(step, r, found, sums.data() + r, tiles, rows);
     }
+}
+
+// the same among the tokens of a list, for `rows` rows from `first` on, which are of one sentence
+void choose_listed(const Listed &listed, const Rows &all, int first, int rows, const Step &step) {
+    const Linear &scores = listed.scores;
+    int64_t before = static_cast<int64_t>(first) * all.in;
+    Rows own = {rows, all.in, all.floats ? all.floats + before : nullptr, all.bytes ? all.bytes + before : nullptr,
+                all.scales ? all.scales + first : nullptr};
+    int padded = round_up(scores.out, PANEL);
+    float *tile = Scratch::of(scratch.tile, static_cast<int64_t>(rows) * padded);
+    for (int n = 0; n < scores.out; n += PANEL) one_panel(scores, own, n / PANEL, NONE, tile + n, padded);
+    const int64_t *end = std::lower_bound(listed.ids, listed.ids + scores.out, step.end);
+    bool may_end = end < listed.ids + scores.out && *end == step.end;
+    for (int r = 0; r < rows; r++) {
+        const float *row = tile + static_cast<int64_t>(r) * padded;
+        Best best(step.count);
+        Sum sum = look_through(step, row, 0, scores.out, listed.ids, best);
+        step.ended[first + r] = may_end ? row[end - listed.ids] : -INFINITY;
+        answer(step, first + r, best, &sum, 1, 1);
+    }
+}
+
+// each sentence chooses from a list of its own
+void choose_from_lists(const Linear &scores, const float *states, const Step &step) {
+    Rows ready = make_ready(scores, states, step.rows);
+    std::vector<int> begins;
+    for (int r = 0; r < step.rows; r++)
+        if (!r || step.source_of[r] != step.source_of[r - 1]) begins.push_back(r);
+    begins.push_back(step.rows);
+    share_out(static_cast<int>(begins.size()) - 1, [&](int i) {
+        const Source &source = step.sources[step.source_of[begins[i]]];
+        choose_listed(*source.listed, ready, begins[i], begins[i + 1] - begins[i], step);
+    });
 }
 
 // ── the encoder ─────────────────────────────────────────────────────────────────────────────
@@ -439,22 +484,52 @@ void pack_floats(const float *w, int32_t out, int32_t in, float *packed) {
                 n < out ? w[static_cast<int64_t>(n) * in + k] : 0.0f;
 }
 
-void pack_bytes(const float *w, int32_t out, int32_t in, int8_t *packed, float *scales, int32_t *sums) {
+// row n of a matrix of bytes, four after four in its panel, with a scale of its own; zeros where there is no row
+void pack_row(const float *row, int32_t in, int n, int8_t *packed, float *scales, int32_t *sums) {
     int padded = round_up(in, 4);
-    for (int n = 0; n < round_up(out, PANEL); n++) {
-        const float *row = w + static_cast<int64_t>(n) * in;
-        float most = 0.0f;
-        for (int k = 0; n < out && k < in; k++) most = std::max(most, std::fabs(row[k]));
-        float scale = most > 0.0f ? 127.0f / most : 0.0f;
-        int32_t sum = 0;
-        for (int k = 0; k < padded; k++) {
-            int32_t whole = n < out && k < in ? static_cast<int32_t>(std::floor(row[k] * scale + 0.5f)) : 0;
-            packed[((static_cast<int64_t>(n / PANEL) * padded / 4 + k / 4) * PANEL + n % PANEL) * 4 + k % 4] =
-                static_cast<int8_t>(whole);
-            sum += whole;
+    std::vector<Small> room(padded, static_cast<Small>(ZERO));
+    const Small *raised = room.data();
+    scales[n] = row ? quantize_row(row, in, room.data()) : 0.0f;
+    int32_t sum = 0;
+    int8_t *to = packed + (static_cast<int64_t>(n / PANEL) * padded / 4 * PANEL + n % PANEL) * 4;
+    for (int k = 0; k < padded; k++) sum += raised[k] - ZERO;
+    for (int k = 0; k < padded; k += 4, to += 4 * PANEL)
+        for (int i = 0; i < 4; i++) to[i] = static_cast<int8_t>(raised[k + i] - ZERO);
+    sums[n] = ZERO * sum;
+}
+
+void pack_bytes(const float *w, int32_t out, int32_t in, int8_t *packed, float *scales, int32_t *sums) {
+    for (int n = 0; n < round_up(out, PANEL); n++)
+        pack_row(n < out ? w + static_cast<int64_t>(n) * in : nullptr, in, n, packed, scales, sums);
+}
+
+// a list is one piece of memory: Listed, ids, weights, and scales, sums and biases as far as there are any
+int64_t list_size(const Linear *scores, int32_t count) {
+    int64_t padded = round_up(count, PANEL);
+    return sizeof(Listed) + PANEL + count * sizeof(int64_t) + 3 * padded * sizeof(float) +
+           packed_size(count, scores->in, scores->scales != nullptr);
+}
+
+// the rows of these tokens in `table`, packed as all of them are in `whole`
+void make_list(const Linear *whole, const float *table, const int64_t *ids, int32_t count, char *memory) {
+    int padded = round_up(count, PANEL), in = whole->in;
+    Listed *made = reinterpret_cast<Listed *>(memory);
+    int64_t *kept = reinterpret_cast<int64_t *>(made + 1);
+    float *scales = reinterpret_cast<float *>(kept + count), *bias = scales + padded;
+    int32_t *sums = reinterpret_cast<int32_t *>(bias + padded);
+    uintptr_t after = reinterpret_cast<uintptr_t>(sums + padded);
+    void *to = reinterpret_cast<void *>((after + PANEL - 1) / PANEL * PANEL);  // where a line of the cache begins
+    bool bytes = whole->scales;
+    *made = {{in, count, to, bytes ? scales : nullptr, bytes ? sums : nullptr, whole->bias ? bias : nullptr}, kept};
+    std::copy(ids, ids + count, kept);
+    for (int n = 0; n < padded; n++) {
+        const float *row = n < count ? table + ids[n] * in : nullptr;
+        if (bytes) pack_row(row, in, n, static_cast<int8_t *>(to), scales, sums);
+        else {
+            float *place = static_cast<float *>(to) + static_cast<int64_t>(n / PANEL) * PANEL * in + n % PANEL;
+            for (int k = 0; k < in; k++) place[static_cast<int64_t>(k) * PANEL] = row ? row[k] : 0.0f;
         }
-        scales[n] = most / 127.0f;
-        sums[n] = ZERO * sum;
+        bias[n] = whole->bias && row ? whole->bias[ids[n]] : 0.0f;
     }
 }
 
@@ -541,7 +616,8 @@ void step(const Stack *stack, const Embedding *embedding, const Linear *scores, 
         for (int r = 0; r < step.rows; r++)
             std::memmove(x + static_cast<int64_t>(r) * width, x + (static_cast<int64_t>(r + 1) * step.tokens - 1) * width,
                          width * sizeof(float));
-    choose(*scores, x, step);
+    bool listed = step.sources && step.rows && step.sources[step.source_of[0]].listed;  // all sentences, or none
+    listed ? choose_from_lists(*scores, x, step) : choose(*scores, x, step);
 }
 
 }  // extern "C"

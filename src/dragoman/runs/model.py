@@ -2,6 +2,7 @@
 
 config.json           the model's settings, how to search, the languages, the levels of images
 tokenizer/            as trained; a model that reads images has none
+shortlist.safetensors which target tokens may come up in a translation, where that was learned
 weights.safetensors   the parameters by name, what is tied stored once; and the running means of batch norms
 manifest.json         sha256 of each
 """
@@ -18,7 +19,9 @@ from dragoman import models
 from dragoman.errors import DataError
 from dragoman.runs.files import check_folder, read_json, write_folder
 from dragoman.runs.scrutiny import read_about, refuse_foreign_ids, refuse_no_numbers, refuse_other_sizes
+from dragoman.runs.shortlist import open_shortlist, save_shortlist
 from dragoman.runs.weights import load_weights, read_tensors
+from dragoman.text.shortlist import Shortlist
 from dragoman.text.tokenizer import Tokenizers, open_tokenizers
 
 FORMAT = 1
@@ -28,6 +31,7 @@ class SavedModel(NamedTuple):
     model: nn.Module
     tokens: Tokenizers | None  # None where it reads images
     about: dict[str, Any]  # how to use it: search settings, languages, the longest sentence trained on
+    shortlist: Shortlist | None = None
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -43,13 +47,20 @@ class SavedModel(NamedTuple):
 
 
 def save_model(
-    folder: Path, config: Any, weights: Mapping[str, Tensor], tokenizers: Tokenizers | None, about: dict[str, Any]
+    folder: Path,
+    config: Any,
+    weights: Mapping[str, Tensor],
+    tokenizers: Tokenizers | None,
+    about: dict[str, Any],
+    shortlist: Shortlist | None = None,
 ) -> None:
     def fill(ready: Path) -> None:
         settings = {"format": FORMAT, "model": models.to_dict(config), **about}
         (ready / "config.json").write_text(json.dumps(settings, indent=1, ensure_ascii=False), encoding="utf-8")
         if tokenizers is not None:
             tokenizers.save(ready / "tokenizer")
+        if shortlist is not None:
+            save_shortlist(ready, shortlist)
         save_file(dict(weights), ready / "weights.safetensors")
 
     write_folder(folder, fill, sum(tensor.nbytes for tensor in weights.values()))
@@ -68,7 +79,7 @@ def open_model(path: Path) -> SavedModel:
         refuse_foreign_ids(tokens, config, about, folder)
     model = models.build(config)
     load_weights(model, weights, folder)
-    return SavedModel(model.eval(), tokens, about)
+    return SavedModel(model.eval(), tokens, about, open_shortlist(folder, config))
 
 
 def task_and_family_at(path: Path) -> tuple[str, str]:
