@@ -158,14 +158,14 @@ def second_worker(parent: int) -> int:
 
 
 def throughput(folder: Path, steps: int = 30) -> dict[str, Any]:
-    """The median step of each of several runs in turn, and the best of them: a neighbour's burst slows both."""
+    """The median step of each of several runs in turn, and the best of each: a neighbour's burst slows one of them."""
     speeds: dict[str, list[float]] = {"two workers": [], "two threads": []}
     more = [
         "--set=training.tokens_per_step=2048",
         "--set=training.validate_every=1000",
         "--set=training.save_every=1000",
     ]
-    for turn in range(3):
+    for turn in range(5):
         for name, workers, threads in (("two workers", 2, 1), ("two threads", None, 2)):
             run = folder / f"{name.replace(' ', '-')}-{turn}"
             go(command(folder, run, workers, *more, "--threads", str(threads), steps=steps, model=LARGER), threads)

@@ -109,10 +109,12 @@ class Workers:
             return work
 
         def shared(stack: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
-            made = torch.zeros_like(stack)
-            if self.rank < len(stack):
-                made[self.rank :: self.size] = work(stack[self.rank :: self.size])
-            self.sum(made)  # every matrix has one owner and is added to zeros
+            made = torch.empty_like(stack)
+            own = work(stack[self.rank :: self.size]).contiguous() if self.rank < len(stack) else stack[:0]
+            for owner in range(min(self.size, len(stack))):
+                its = own if owner == self.rank else torch.empty_like(stack[owner :: self.size])
+                self.hand_round(its, owner)
+                made[owner :: self.size] = its
             return made
 
         return shared
