@@ -8,8 +8,10 @@ import torch
 
 from dragoman import models, native
 from dragoman.decoding.engine import Engine
+from dragoman.decoding.settings import SampleConfig
 from dragoman.decoding.translate import Translator
 from dragoman.errors import DataError, UsageError
+from dragoman.models.gpt import GptConfig
 from dragoman.models.t5 import T5Config
 from dragoman.models.transformer import TransformerConfig
 from dragoman.runs.model import open_model, save_model
@@ -115,6 +117,27 @@ def test_a_translation_does_not_depend_on_its_neighbours(reverser, beam, precisi
     assert whole == [t.text for t in reverser.translate(sources, beam=beam, precision=precision)]
 
 
+@pytest.mark.parametrize("how", [{"prefixes": ["a"]}, {"sampling": SampleConfig(seed=1)}])
+def test_where_it_cannot_be_used_that_is_said_and_all_is_scored(reverser, how):
+    size, said = len(reverser.tokenizers.target), []
+    ends = Shortlist(
+        np.array([*reverser.tokenizers.special.ends]), np.zeros(size + 1, np.int64), np.zeros(0, np.int64), False
+    )
+    short = Translator(reverser.model, reverser.tokenizers, reverser.about, ends)
+    found = short.translate(["a b c"], shortlist=True, notice=said.append, **how)
+    assert [t.text for t in found] == [t.text for t in reverser.translate(["a b c"], **how)]
+    assert len(said) == 1
+    assert "a shortlist cannot be used where words are drawn" in said[0]
+
+
+def test_a_text_without_a_source_is_chosen_from_all_tokens():
+    model = models.build(GptConfig(vocabulary=20, width=8, heads=2, layers=1, hidden=8, longest=9)).eval()
+    engine = Engine(model)
+    for state in (engine.begin(3), engine.begin(1).join(engine.begin(2)), engine.begin(3).select(np.array([2, 1, 0]))):
+        found, _ = engine.propose(np.full((3, 1), 4), state, 2, END, ())
+        assert (found.tokens == found.tokens[0]).all()
+
+
 def test_a_model_without_one_says_so(reverser):
     with pytest.raises(UsageError, match="has no shortlist"):
         reverser.translate(["a b c"], shortlist=True)
@@ -139,6 +162,7 @@ HARM = {
     "a token that is not there": lambda s: s._replace(tokens=np.where(s.tokens == 5, V, s.tokens)),
     "a token below zero": lambda s: s._replace(always=np.array([-1])),
     "nothing that is always there": lambda s: s._replace(always=np.zeros(0, dtype=np.int64)),
+    "no end": lambda s: s._replace(always=np.array([70])),
     "a table": lambda s: s._replace(tokens=s.tokens[None]),
 }
 
@@ -147,10 +171,10 @@ HARM = {
 def test_one_that_does_not_fit_is_refused(tmp_path, harm):
     save_shortlist(tmp_path, harm(lists()))
     with pytest.raises(DataError, match="does not fit this model"):
-        open_shortlist(tmp_path, KINDS["transformer"])
+        open_shortlist(tmp_path, KINDS["transformer"], [END])
 
 
 def test_a_model_that_translates_nothing_has_none(tmp_path):
     save_shortlist(tmp_path, lists())
     with pytest.raises(DataError, match="translates nothing"):
-        open_shortlist(tmp_path, object())
+        open_shortlist(tmp_path, object(), [END])

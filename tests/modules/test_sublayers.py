@@ -160,6 +160,15 @@ def test_a_small_stack_is_one_call_and_what_differs_goes_alone(monkeypatch):
     assert calls_of(other, x) == 4
 
 
+def test_memories_of_other_lengths_do_not_share_a_mask():
+    stack, x = Stack([a_block(8, 2) for _ in range(2)]).train(), torch.randn(2, 5, 8)
+    memories = [
+        block.source_attention.remember(torch.randn(2, places, 8)) for block, places in zip(stack, (3, 6), strict=True)
+    ]
+    with pytest.raises(RuntimeError):
+        stack(x, None, None, (), tuple(memories), torch.ones(2, 1, 1, 3, dtype=torch.bool))
+
+
 def test_hooks_of_a_block_are_called():
     stack, called = Stack([a_block(8, 2, source=False) for _ in range(2)]).train(), []
     stack.blocks[1].register_forward_hook(lambda *_: called.append(1))

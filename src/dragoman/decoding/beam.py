@@ -54,6 +54,10 @@ class SearchConfig(Settings):
     def never_written(self, special: SpecialIds) -> list[tuple[int, ...]]:
         return [(token,) for token in special.never_written()] if self.never is None else list(self.never)
 
+    def by_scores_alone(self, special: SpecialIds) -> bool:
+        """Whether the best next tokens follow from their scores alone, and one of them ends an output."""
+        return not self.no_repeat and not special.also_end and all(len(run) == 1 for run in self.never_written(special))
+
     def way(self) -> Finish:
         if self.finish == "wu":
             return Wu(self.length_penalty)
@@ -132,10 +136,8 @@ class Search:
         self.writer, self.special, self.config, self.prefixes, self.tell = writer, special, config, prefixes, tell
         self.width, self.way = max(config.beam, config.nbest), config.way()
         self.never = config.never_written(special)
-        hangs_on_text = prefixes is not None or config.no_repeat or any(len(run) > 1 for run in self.never)
-        # where the next token hangs on the logits alone, and one of them ends an output, the writer itself may find
-        # the best; and sentences may join
-        self.may_join = isinstance(writer, Proposing) and not hangs_on_text and not special.also_end
+        # then the writer itself may find the best; and sentences may join
+        self.may_join = isinstance(writer, Proposing) and prefixes is None and config.by_scores_alone(special)
         self.state: State = None
         self.beams = no_beams(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), self.width)
 

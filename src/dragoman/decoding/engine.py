@@ -229,7 +229,8 @@ class Engine:
             where = np.pad(where, ((0, 0), (0, cache.places - where.shape[1])))
         asked.ids, asked.lengths, asked.slots = tokens.ctypes.data, state.lengths.ctypes.data, state.slots.ctypes.data
         asked.where, asked.places, asked.cache = where.ctypes.data, cache.places, cache.values.data_ptr()
-        asked.sources, asked.source_of = state.sources.ctypes.data, state.sentences.ctypes.data
+        asked.sources = state.sources.ctypes.data if len(state.sources) else None
+        asked.source_of = state.sentences.ctypes.data
         with self.pace.measuring(asked.threads):
             packed.library.step(
                 pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale,

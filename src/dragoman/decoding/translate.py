@@ -90,7 +90,9 @@ class Translator:
         beams = self.search.beam if beam is None else beam
         search = self.search.changed({"beam": beams, "nbest": nbest}, section="search")
         parts = list(self.parts(texts, prefixes, first_line, split, notice))
-        hypotheses = self.write(parts, search, sampling, self.writer(precision, notice, shortlist=shortlist))
+        plain = sampling is None and not any(part.prefix for part in parts)
+        listed = shortlist and self.has_lists(search, plain, notice)
+        hypotheses = self.write(parts, search, sampling, self.writer(precision, notice, shortlist=listed))
         found = {part.number: list(self.read_out(part, hypotheses[part.number], alignments)) for part in parts}
         grouped = {text: [found[part.number] for part in group] for text, group in groupby(parts, lambda p: p.line)}
         return [join(grouped.get(first_line + i, [])) for i in range(len(texts))]
@@ -104,12 +106,6 @@ class Translator:
 
     def writer(self, precision: Precision, notice: Notice, *, shortlist: bool = False) -> Any:
         """The engine, made when it is first asked for; the model itself where the engine cannot take it."""
-        if shortlist and self.shortlist is None:
-            raise UsageError(
-                "E-USE-23",
-                "this model has no shortlist: one is learned at the end of a training with 8,000 target tokens or "
-                "more; leave out --shortlist, or train it again",
-            )
         if precision not in self.engines:
             self.engines[precision] = make_engine(self.model, precision)
         engine = self.engines[precision]
@@ -120,6 +116,22 @@ class Translator:
         if engine is None or self.shortlist is None or not shortlist:
             return engine or self.model
         return self.listed.setdefault(precision, engine.with_shortlist(self.shortlist))
+
+    def has_lists(self, search: SearchConfig, plain: bool, notice: Notice) -> bool:
+        """Whether the shortlist can be used, which was asked for."""
+        if self.shortlist is None:
+            raise UsageError(
+                "E-USE-23",
+                "this model has no shortlist: one is learned at the end of a training with 8,000 target tokens or "
+                "more; leave out --shortlist, or train it again",
+            )
+        if not plain or not search.by_scores_alone(self.tokenizers.special):
+            notice(
+                "a shortlist cannot be used where words are drawn, begun with, or ruled out by those before them; all "
+                "tokens are scored"
+            )
+            return False
+        return True
 
     def lone_writer(self) -> Any:
         """The one that `translate` uses for a single text: all threads compute it together."""

@@ -3,7 +3,7 @@ validation part come out otherwise is told, and saved with it."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dragoman.decoding.packing import can_pack
 from dragoman.decoding.translate import Translator
@@ -12,6 +12,7 @@ from dragoman.jobs.task import Task
 from dragoman.jobs.translating import Translating, spread
 from dragoman.runs.model import SavedModel, open_model, save_model
 from dragoman.runs.weights import weights_of
+from dragoman.text.corpus import Pair
 from dragoman.text.shortlist import Shortlist, learn_lexicon
 
 WORTH = 8_000  # target tokens: fewer are scored so quickly that a list for each sentence takes longer
@@ -27,8 +28,11 @@ def learn_shortlist(folder: Path, task: Task) -> Iterator[str]:
     saved, tokens = open_model(folder), len(task.tokenizers.target)
     if saved.shortlist is not None or tokens < WORTH or not can_pack(saved.model):
         return
-    pairs = [pair for pair in spread(task.prepared.valid_texts, SENTENCES) if pair.source]
-    shortlist, mean = shortest(saved, task, task.tokenizers.source.encode([pair.source for pair in pairs]))
+    pairs, sources = short_enough(task, saved.about["longest"])
+    search = Translator(saved.model, saved.tokenizers, saved.about).search
+    if not pairs or not search.by_scores_alone(task.tokenizers.special):  # else a list would not be used
+        return
+    shortlist, mean = shortest(saved, task, sources)
     translator = Translator(saved.model, saved.tokenizers, saved.about, shortlist)
     whole, listed = (
         [t.text for t in translator.translate([pair.source for pair in pairs], shortlist=short)]
@@ -45,15 +49,23 @@ def learn_shortlist(folder: Path, task: Task) -> Iterator[str]:
     )
 
 
+def short_enough(task: Translating, longest: int) -> tuple[list[Pair], list[list[int]]]:
+    """Some of the validation part, as long as what was trained on; and their sources as ids."""
+    pairs = spread(task.prepared.valid_texts, SENTENCES)
+    sources = task.tokenizers.source.encode([pair.source for pair in pairs])
+    kept = [i for i, source in enumerate(sources) if 0 < len(source) <= longest]
+    return [pairs[i] for i in kept], [sources[i] for i in kept]
+
+
 def shortest(saved: SavedModel, task: Translating, sources: list[list[int]]) -> tuple[Shortlist, float]:
     """With hardly a token missing of what the model writes; and how many tokens it has for a sentence."""
-    tokenizers = task.tokenizers
+    tokenizers, config = task.tokenizers, cast("Any", saved.model.config)
     special, translator = tokenizers.target.special, Translator(saved.model, tokenizers, saved.about)
     written = translator.write_ids(sources, beam=1)
-    lexicon = learn_lexicon(task.prepared.train, len(tokenizers.target))
+    lexicon = learn_lexicon(task.prepared.train, config.target_vocabulary)
     always = sorted({*special.pieces(), *special.ends})
     for least in LEAST:
-        shortlist = lexicon.shortlist(least, len(tokenizers.source), always, copies=tokenizers.joint)
+        shortlist = lexicon.shortlist(least, config.source_vocabulary, always, copies=tokenizers.joint)
         lists = [shortlist.of(source) for source in sources]
         missing = sum(not set(output) <= set(one.tolist()) for output, one in zip(written, lists, strict=True))
         if missing <= MISSING * len(sources):

@@ -137,7 +137,8 @@ class Block(nn.Module):
 
     def sublayers(self, source: Memory | None) -> list[Sublayer | None]:
         """All of them, one after the other."""
-        if is_listened_to(self) or (self.source_attention is not None and source is None):
+        own_way = is_listened_to(self) or "forward" in vars(self) or self._compiled_call_impl is not None
+        if own_way or (self.source_attention is not None and source is None):
             return [None]
         first = [self.reading(self.self_attention, self.around_self)]
         if self.source_attention is not None and self.around_source is not None:

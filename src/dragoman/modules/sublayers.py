@@ -102,7 +102,7 @@ def can_go_through(sublayers: Sequence[Sublayer], x: Tensor, bias: Tensor | None
         and is_ordinary(x)
         and (bias is None or is_ordinary(bias))
         and all(fits(one, x) for one in sublayers)
-        and are_alike([one for one in sublayers if one.kind == READS_ITSELF])
+        and are_alike(sublayers)
         and native.library() is not None
         and native.product_of_torch() is not None
         and not torch.compiler.is_compiling()
@@ -125,8 +125,11 @@ def fits(one: Sublayer, x: Tensor) -> bool:
 
 
 def are_alike(sublayers: Sequence[Sublayer]) -> bool:
-    """What they project is kept as one tensor, and one mask is spread over their heads."""
-    return len({(one.heads, one.outward.in_features) for one in sublayers}) <= 1
+    """What they project of themselves is kept as one tensor, and one mask is spread over the heads and keys of all."""
+    reading = [one for one in sublayers if one.kind != FEEDS]
+    keys = [0 if one.memory is None else one.memory.keys.shape[2] for one in reading]
+    sizes = {(one.kind, one.heads, one.outward.in_features, count) for one, count in zip(reading, keys, strict=True)}
+    return len(sizes) == len({one.kind for one in reading})
 
 
 def can_be_read(attention: "Attention", one: Sublayer, x: Tensor) -> bool:

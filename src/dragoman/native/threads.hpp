@@ -56,7 +56,7 @@ inline int this_processor() {
 #endif
 }
 
-// How many forks lie between this process and the one that loaded this code. Threads do not come along in a fork.
+// How many forks lie between this process and the one that first asked. Threads do not come along in a fork.
 inline int forks() {
     static int since = 0;
 #if defined(__unix__) || defined(__APPLE__)
@@ -168,9 +168,9 @@ inline Team &team(int size = 0) {
     thread_local OwnTeam several;
     thread_local Team *now = &alone;
     if (several && several->left_behind()) {
-        bool together = now != &alone;
-        several = OwnTeam(new Team(several->size));
-        if (together) now = several.get();
+        if (size == 0 && now != &alone) size = several->size;
+        several.reset();
+        now = &alone;
     }
     if (size == 1) now = &alone;
     if (size > 1) {

@@ -79,7 +79,8 @@ def open_model(path: Path) -> SavedModel:
         refuse_foreign_ids(tokens, config, about, folder)
     model = models.build(config)
     load_weights(model, weights, folder)
-    return SavedModel(model.eval(), tokens, about, open_shortlist(folder, config))
+    ends = () if tokens is None else tokens.target.special.ends
+    return SavedModel(model.eval(), tokens, about, open_shortlist(folder, config, ends))
 
 
 def task_and_family_at(path: Path) -> tuple[str, str]:

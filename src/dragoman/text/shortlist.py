@@ -61,7 +61,7 @@ class Cells(NamedTuple):
 def learn_lexicon(pairs: PairIndex, target: int) -> Lexicon:
     """From pairs of ids; those of the target side are below `target`."""
     cells = gather(pairs)
-    keys, cell = np.unique(cells.x * target + cells.y, return_inverse=True)
+    keys, cell = np.unique(cells.x.astype(np.int64) * target + cells.y, return_inverse=True)
     x, t = keys // target, np.ones(len(keys))
     for _ in range(ROUNDS):
         weights = t[cell]
@@ -74,8 +74,8 @@ def learn_lexicon(pairs: PairIndex, target: int) -> Lexicon:
 def gather(pairs: PairIndex) -> Cells:
     parts, asked, count = list[Cells](), 0, 0
     for row in spread(len(pairs)):
-        xs, ys = (np.unique(side).astype(np.int64) for side in pairs[row])
-        which = asked + np.repeat(np.arange(len(ys)), len(xs))
+        xs, ys = (np.unique(side).astype(np.int32) for side in pairs[row])
+        which = np.repeat(np.arange(asked, asked + len(ys), dtype=np.int32), len(xs))
         if count + len(which) > CELLS:
             break
         parts.append(Cells(np.tile(xs, len(ys)), np.repeat(ys, len(xs)), which))
