@@ -54,6 +54,8 @@ def train(
 def divide_and_clip(parameters: Sequence[nn.Parameter], tokens: int, clip: float) -> float:
     """Sums become means; the length that their gradient has before it is cut to `clip`."""
     gradients = [p.grad for p in parameters if p.grad is not None]
-    length = length_of(gradients) / tokens
-    multiply(gradients, (clip / (length + 1e-6) if length > clip else 1.0) / tokens)
+    multiply(gradients, 1 / tokens)  # first: squares of sums would be beyond float32 far sooner
+    length = length_of(gradients)
+    if length > clip:
+        multiply(gradients, clip / (length + 1e-6))
     return length
