@@ -4,6 +4,7 @@ import pytest
 
 from dragoman import families, models
 from dragoman.errors import UsageError
+from dragoman.models.shapes import shapes_only
 
 
 def test_the_names_are_those_of_the_models():
@@ -39,3 +40,24 @@ def test_a_wrong_family_is_answered_with_the_way_out(family, task, words):
 @pytest.mark.parametrize("task", ["", "translate"])
 def test_a_right_family_is_not_refused(task):
     families.refuse_unknown_family("rnn", task)
+
+
+EVERY_FAMILY = [(task, name) for task, known in models.FAMILIES.items() for name in known]
+
+
+@pytest.mark.parametrize(("task", "name"), EVERY_FAMILY)
+def test_shapes_are_known_before_there_are_numbers(task, name):
+    family = models.FAMILIES[task][name]
+    config = models.settings_without_data(family, {**family.presets.get("tiny", {}), **small_images(family)})
+    with shapes_only():
+        empty = models.build(config)
+    full = models.build(config)
+    assert {name: tensor.shape for name, tensor in empty.state_dict().items()} == {
+        name: tensor.shape for name, tensor in full.state_dict().items()
+    }
+    assert all(parameter.is_meta for parameter in empty.parameters())
+    assert not any(parameter.is_meta for parameter in full.parameters())
+
+
+def small_images(family):
+    return {"size": (28, 28)} if family.reads == "images" else {}

@@ -97,11 +97,11 @@ class Translator:
         grouped = {text: [found[part.number] for part in group] for text, group in groupby(parts, lambda p: p.line)}
         return [join(grouped.get(first_line + i, [])) for i in range(len(texts))]
 
-    def write_ids(self, sources: Sequence[list[int]], *, beam: int, shortlist: bool = False) -> list[list[int]]:
+    def write_ids(self, sources: Sequence[list[int]], *, beam: int) -> list[list[int]]:
         """The best output for each source, where both are ids."""
         search = self.search.changed({"beam": beam}, section="search")
         parts = [Part(number, number, source, []) for number, source in enumerate(sources)]
-        found = self.write(parts, search, None, self.writer("float32", lambda _: None, shortlist=shortlist))
+        found = self.write(parts, search, None, self.writer("float32", lambda _: None))
         return [found[number][0].tokens for number in range(len(parts))]
 
     def writer(self, precision: Precision, notice: Notice, *, shortlist: bool = False) -> Any:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import torch
 from torch import Tensor
 
 from dragoman import models
@@ -17,6 +16,7 @@ from dragoman.interop.marian import MARIAN
 from dragoman.interop.t5 import T5
 from dragoman.interop.tables import move_in
 from dragoman.interop.vit import VIT
+from dragoman.models.shapes import shapes_only
 from dragoman.runs.model import SavedModel
 from dragoman.runs.scrutiny import USUAL, refuse_no_numbers, too_large
 from dragoman.text.tokenizer import Tokenizer, Tokenizers, one_line
@@ -93,7 +93,7 @@ def refuse_absurd(path: Path, config: Any, weights: Mapping[str, Tensor]) -> Non
             f"the weights in {path} do not fit its config.json, which gives {key} = {value:,}: there are "
             f"{there:,} numbers in {len(weights):,} tensors; fetch both again",
         )
-    with torch.device("meta"):  # shapes without numbers
+    with shapes_only():
         asked = sum(parameter.numel() for parameter in models.build(config).parameters())
     if asked > MORE * max(there, USUAL):
         raise DataError(

@@ -113,7 +113,8 @@ class VitReader(nn.Module):
         self.to_vector = nn.Linear(c.channels * c.patch**2, c.width)
         nn.init.xavier_uniform_(self.to_vector.weight)
         nn.init.zeros_(self.to_vector.bias)
-        self.class_token = nn.Parameter(0.02 * torch.randn(c.width))
+        self.class_token = nn.Parameter(torch.empty(c.width))
+        nn.init.normal_(self.class_token, std=0.02)
         self.positions = LearnedPositions(1 + c.patches(), c.width)
         self.dropout = Dropout(c.dropout)
         blocks = (

@@ -27,7 +27,7 @@ def split_sinusoids(length: int, width: int, base: float = 10000.0) -> Float[Ten
 
 
 class SinusoidalPositions(nn.Module):
-    """The fixed waves of 2017: computed once, in float64, and computed further when a longer text comes."""
+    """The fixed waves of 2017: computed in float64 when the first text comes, and further when a longer one does."""
 
     table: Float[Tensor, "N D"]
 
@@ -35,13 +35,13 @@ class SinusoidalPositions(nn.Module):
         self, width: int, ready: int = 256, waves: Callable[[int, int], Float[Tensor, "T D"]] = sinusoids
     ) -> None:
         super().__init__()
-        self.width, self.waves = width, waves
-        self.register_buffer("table", waves(ready, width).float(), persistent=False)
+        self.width, self.ready, self.waves = width, ready, waves
+        self.register_buffer("table", torch.empty(0, width), persistent=False)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "T D"]:
         table = self.table  # threads may go through here together, and each of them make it longer
         if start + length > len(table):
-            table = self.table = self.waves(2 * (start + length), self.width).to(table)
+            table = self.table = self.waves(max(self.ready, 2 * (start + length)), self.width).to(table)
         return table[start : start + length]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "SinusoidalPositions":

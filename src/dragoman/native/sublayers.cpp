@@ -340,10 +340,24 @@ struct Sitting {                       // a sublayer, and all that it works on
     float *const *slopes;
 
     const float *entered() const { return around.norm_first ? around.between : around.x; }
-    int rows() const { return around.rows; }
 };
 
-Sitting sit(const Run &run, int i, const Kept &kept, const Scratch &scratch, const float *x) {
+struct Places {                        // where all of a run lies
+    const Run &run;
+    std::vector<Kept> kept;
+    Scratch scratch;
+};
+
+Places places_of(const Run &run) {
+    Shelf room = {run.room}, passing = {run.scratch};
+    return {run, shelve(run, room), lay_out(run, passing)};
+}
+
+Sitting sit(const Places &places, int i) {
+    const Run &run = places.run;
+    const Kept &kept = places.kept[i];
+    const Scratch &scratch = places.scratch;
+    const float *x = i ? places.kept[i - 1].y : run.x;
     const Sublayer &s = run.sublayers[i];
     const float *const *p = run.parameters + static_cast<int64_t>(PLACES) * i;
     float *const *slopes = run.slopes ? run.slopes + static_cast<int64_t>(PLACES) * i : nullptr;
@@ -475,29 +489,24 @@ void measure(const Run *run, int64_t *room, int64_t *scratch) {
     *room = kept.used, *scratch = passing.used;
 }
 
-void forwards(const Run *given) {
-    const Run &run = *given;
+void forwards(const Run *run) {
     FlushDenormals flush;
-    Shelf room = {run.room}, passing = {run.scratch};
-    std::vector<Kept> kept = shelve(run, room);
-    Scratch scratch = lay_out(run, passing);
-    for (int i = 0; i < run.count; i++) {
-        Sitting s = sit(run, i, kept[i], scratch, i ? kept[i - 1].y : run.x);
+    Places places = places_of(*run);
+    for (int i = 0; i < run->count; i++) {
+        Sitting s = sit(places, i);
         s.is.kind == FEEDS ? feed(s) : read(s);
     }
 }
 
-void backwards(const Run *given) {
-    const Run &run = *given;
+void backwards(const Run *run) {
     FlushDenormals flush;
-    Shelf room = {run.room}, passing = {run.scratch};
-    std::vector<Kept> kept = shelve(run, room);
-    Scratch scratch = lay_out(run, passing);
+    Places places = places_of(*run);
+    float *const *passing = places.scratch.passing;
     bool adds = false;
-    for (int i = run.count - 1; i >= 0; i--) {
-        Sitting s = sit(run, i, kept[i], scratch, i ? kept[i - 1].y : run.x);
-        s.around.above = i + 1 < run.count ? scratch.passing[(i + 1) % 2] : run.above;
-        s.around.to_x = i ? scratch.passing[i % 2] : run.to_x;
+    for (int i = run->count - 1; i >= 0; i--) {
+        Sitting s = sit(places, i);
+        s.around.above = i + 1 < run->count ? passing[(i + 1) % 2] : run->above;
+        s.around.to_x = i ? passing[i % 2] : run->to_x;
         s.is.kind == FEEDS ? feed_back(s) : read_back(s, adds);
         adds = adds || s.is.kind == READS_ITSELF;
     }

@@ -16,6 +16,7 @@ from torch import Tensor
 from dragoman import models
 from dragoman.config import Settings
 from dragoman.errors import DataError, DragomanError
+from dragoman.models.shapes import shapes_only
 from dragoman.runs.files import read_json
 from dragoman.runs.weights import Shapes, refuse_unequal, weights_of
 from dragoman.text.tokenizer import Tokenizers
@@ -81,7 +82,7 @@ def refuse_other_sizes(config: Settings, path: Path) -> None:
             f"{numbers:,} numbers in {len(there)} tensors",
         )
     try:
-        with torch.device("meta"):  # shapes without numbers
+        with shapes_only():
             wanted = {name: tuple(tensor.shape) for name, tensor in weights_of(models.build(config)).items()}
     except (RuntimeError, ValueError, TypeError, OverflowError, ZeroDivisionError) as problem:
         why = " ".join(str(problem).split())[:200]
