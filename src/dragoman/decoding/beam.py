@@ -6,7 +6,7 @@ beam of one is greedy search. Every sentence is at a step of its own, so others 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -136,6 +136,7 @@ class Search:
         self.writer, self.special, self.config, self.prefixes, self.tell = writer, special, config, prefixes, tell
         self.width, self.way = max(config.beam, config.nbest), config.way()
         self.never = config.never_written(special)
+        self.struck = [run[0] for run in self.never]
         # then the writer itself may find the best; and sentences may join
         self.may_join = isinstance(writer, Proposing) and prefixes is None and config.by_scores_alone(special)
         self.state: State = None
@@ -163,7 +164,7 @@ class Search:
         scores = way.score(ended.reshape(sentences, -1), length[:, None]).reshape(ended.shape)
         beams, parents = extend(finish(before, ended, scores, self.special.ends), candidates)
         if self.tell is not None:
-            newest = np.take_along_axis(beams.tokens, before.written[:, None, None], axis=2)[..., 0]
+            newest = beams.tokens[np.arange(sentences), :, before.written]
             self.tell(Considered(beams.places, candidates, ended, scores, parents, newest, beams.log_probs))
         if way.cuts and last.any():
             cut = np.where(last[:, None], beams.log_probs, -np.inf)
@@ -179,9 +180,9 @@ class Search:
     def candidates(self) -> Candidates:
         beams, most = self.beams, self.width if self.tell is None else 2 * self.width
         newest = newest_tokens(beams, self.special.start)
-        if isinstance(self.writer, Proposing) and self.may_join:
-            never = [run[0] for run in self.never]
-            found, self.state = propose(self.writer, newest, self.state, beams.log_probs, most, self.special.end, never)
+        if self.may_join:
+            writer, end = cast("Proposing", self.writer), self.special.end
+            found, self.state = propose(writer, newest, self.state, beams.log_probs, most, end, self.struck)
             return found
         logits, self.state = self.writer.decode(torch.from_numpy(newest), self.state)
         prefixes = None if self.prefixes is None else [self.prefixes[place] for place in beams.places.tolist()]
@@ -192,7 +193,8 @@ class Search:
 
     def go_on(self, beams: Beams, parents: Int[np.ndarray, "B W"], over: Bool[np.ndarray, " B"]) -> None:
         going = np.flatnonzero(~over)
-        if len(going):
+        in_place = self.width == 1 and len(going) == len(over)  # each row goes on where it is
+        if len(going) and not in_place:
             rows = (parents + np.arange(len(parents))[:, None] * self.width)[going].flatten()
             self.state = select_rows(self.state, torch.from_numpy(rows))
         self.beams = beams if len(going) == len(over) else beams.take(going)
@@ -226,9 +228,10 @@ def with_room(beams: Beams, tokens: int) -> Beams:
 
 def newest_tokens(beams: Beams, start: int) -> Int[np.ndarray, "N 1"]:
     """What each beginning ends with; `start` where it has not begun."""
-    last = np.maximum(beams.written - 1, 0)[:, None, None]
-    newest = np.take_along_axis(beams.tokens, last, axis=2)
-    return np.where(beams.written[:, None, None] > 0, newest, start).reshape(-1, 1)
+    written = beams.written
+    newest = beams.tokens[np.arange(len(written)), :, written - 1]  # the last place, where nothing is written
+    newest[written == 0] = start
+    return newest.reshape(-1, 1)
 
 
 def finish(
@@ -240,17 +243,17 @@ def finish(
         return beams
     sentences, width, kinds = scores.shape
     worth = np.concatenate([beams.done_scores, scores.reshape(sentences, -1)], axis=1)
-    best = best_places(worth, width)
+    best, sentence = best_places(worth, width), np.arange(sentences)[:, None]
 
     def kept(before: Shaped[np.ndarray, "B W"], now: Shaped[np.ndarray, "#B #N"]) -> Shaped[np.ndarray, "B W"]:
         now = np.broadcast_to(now, (sentences, width * kinds))
-        return np.take_along_axis(np.concatenate([before, now], axis=1), best, axis=1)
+        return np.concatenate([before, now], axis=1)[sentence, best]
 
     tokens = beams.tokens if kinds == 1 else beams.tokens.repeat(kinds, axis=1)
     return beams._replace(
-        done=np.take_along_axis(np.concatenate([beams.done, tokens], axis=1), best[..., None], axis=1),
+        done=np.concatenate([beams.done, tokens], axis=1)[sentence, best],
         done_log_probs=kept(beams.done_log_probs, log_probs.reshape(sentences, -1)),
-        done_scores=np.take_along_axis(worth, best, axis=1),
+        done_scores=worth[sentence, best],
         done_lengths=kept(beams.done_lengths, beams.written[:, None]),
         done_ends=kept(beams.done_ends, np.tile(ends, width)[None]),
     )
@@ -260,18 +263,19 @@ def extend(beams: Beams, candidates: Candidates) -> tuple[Beams, Int[np.ndarray,
     """The likeliest beginnings that are one token longer, and which beginning each of them continues."""
     sentences, width, most = candidates.tokens.shape
     options = candidates.log_probs.reshape(sentences, width * most)
-    best = best_places(options, width)
-    newest = np.take_along_axis(candidates.tokens.reshape(sentences, width * most), best, axis=1)
-    parents = best // most
-    beams = with_room(beams, 2 * int(beams.written.max()) if beams.written.max() == beams.tokens.shape[2] else 0)
-    tokens = np.take_along_axis(beams.tokens, parents[..., None], axis=1)
-    np.put_along_axis(tokens, beams.written[:, None, None], newest[..., None], axis=2)
-    log_probs = np.take_along_axis(options, best, axis=1)
-    return beams._replace(tokens=tokens, log_probs=log_probs, written=beams.written + 1), parents
+    best, sentence = best_places(options, width), np.arange(sentences)[:, None]
+    parents, longest = best // most, int(beams.written.max())
+    if longest == beams.tokens.shape[2]:
+        beams = with_room(beams, 2 * longest)
+    tokens = beams.tokens[sentence, parents]
+    tokens[sentence[:, 0], :, beams.written] = candidates.tokens.reshape(sentences, width * most)[sentence, best]
+    return beams._replace(tokens=tokens, log_probs=options[sentence, best], written=beams.written + 1), parents
 
 
 def best_places(values: Float[np.ndarray, "B N"], count: int) -> Int[np.ndarray, "B count"]:
     """Where the largest of each row stand, the largest first; of equal ones the first."""
+    if count == 1:
+        return values.argmax(axis=1)[:, None]
     return np.argsort(-values, axis=1, kind="stable")[:, :count]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count, islice
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -231,11 +232,11 @@ class Engine:
         asked.where, asked.places, asked.cache = where.ctypes.data, cache.places, cache.values.data_ptr()
         asked.sources = state.sources.ctypes.data if len(state.sources) else None
         asked.source_of = state.sentences.ctypes.data
-        with self.pace.measuring(asked.threads):
-            packed.library.step(
-                pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale,
-                pointer(asked),
-            )  # fmt: skip
+        start = perf_counter()
+        packed.library.step(
+            pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale, pointer(asked)
+        )
+        self.pace.note(asked.threads, perf_counter() - start)
         return replace(state, where=where, lengths=state.lengths + np.int32(asked.tokens))
 
 

@@ -4,10 +4,6 @@ Threads that compute one step together read every weight once, each a part of it
 times; on a busy machine that takes longer than it saves. The bits are the same either way.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from time import perf_counter
-
 
 class Pace:
     """Whether all threads or one compute the next step: whichever was faster of late, the other tried now and then."""
@@ -30,11 +26,7 @@ class Pace:
             return next((threads for threads in self.seconds if threads != faster), faster)
         return faster
 
-    @contextmanager
-    def measuring(self, threads: int) -> Iterator[None]:
-        start = perf_counter()
-        yield
-        took = perf_counter() - start
+    def note(self, threads: int, took: float) -> None:
         self.seconds[threads] = 0.7 * self.seconds.get(threads, took) + 0.3 * took
 
 
