@@ -194,10 +194,17 @@ class Engine:
     # ── and for search ────────────────────────────────────────────────────────────────────
 
     def propose(
-        self, tokens: Int[np.ndarray, "R T"], state: EngineState, most: int, end: int, never: Sequence[int]
+        self,
+        tokens: Int[np.ndarray, "R T"],
+        state: EngineState,
+        most: int,
+        end: int,
+        never: Sequence[int],
+        *,
+        renormalise: bool = False,
     ) -> tuple[Proposed, EngineState]:
         """The `most` likeliest tokens after these, `end` and those in `never` left out: all that search asks of the
-        logits, without making them."""
+        logits, without making them. With `renormalise` those in `never` have no share of the probability either."""
         rows, most = len(tokens), min(most, self.packed.vocabulary)
         struck = self.struck_out(tuple(never))
         found = Proposed(
@@ -206,7 +213,9 @@ class Engine:
             np.empty(rows, dtype=np.float32),
         )
         ids, best, ended = (part.ctypes.data for part in found)
-        asked = native.Step(count=most, end=end, never=struck.ctypes.data, best=best, best_ids=ids, ended=ended)
+        asked = native.Step(
+            count=most, end=end, never=struck.ctypes.data, renormalise=renormalise, best=best, best_ids=ids, ended=ended
+        )
         return found, self.step(tokens, state, asked)
 
     def struck_out(self, never: tuple[int, ...]) -> Bool[np.ndarray, " V"]:

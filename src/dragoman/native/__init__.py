@@ -63,8 +63,8 @@ class Step(ctypes.Structure):
         ("threads", c_int32), ("rows", c_int32), ("tokens", c_int32), ("ids", c_void_p), ("lengths", c_void_p),
         ("slots", c_void_p), ("where", c_void_p), ("places", c_int32), ("cache", c_void_p), ("sources", c_void_p),
         ("source_of", c_void_p),
-        ("logits", c_void_p), ("count", c_int32), ("never", c_void_p), ("end", c_int32), ("best", c_void_p),
-        ("best_ids", c_void_p), ("ended", c_void_p),
+        ("logits", c_void_p), ("count", c_int32), ("never", c_void_p), ("renormalise", c_int32),
+        ("end", c_int32), ("best", c_void_p), ("best_ids", c_void_p), ("ended", c_void_p),
     )  # fmt: skip
 
 

@@ -78,6 +78,7 @@ struct Step {
     float *logits;          // (rows, tokens, V), or null: then the best of the last place
     int32_t count;          // so many of them
     const uint8_t *never;   // (V): true for tokens that may not be chosen; or null
+    int32_t renormalise;    // whether those have no share of the probability either
     int32_t end;            // this one is told apart from the others
     float *best;            // (rows, count): log-probabilities, best first
     int64_t *best_ids;      // (rows, count)
@@ -334,8 +335,11 @@ struct Sum {  // Σ eˣ of one row over a part of the vocabulary, as total · e^
 };
 
 // scores of the tokens from `first` on; or of those in `ids`, if it is given
-Sum look_through(const Step &step, const float *scores, int first, int width, const int64_t *ids, Best &best) {
+Sum look_through(const Step &step, float *scores, int first, int width, const int64_t *ids, Best &best) {
+    if (step.never && step.renormalise)
+        for (int n = 0; n < width; n++) scores[n] = step.never[ids ? ids[first + n] : first + n] ? -INFINITY : scores[n];
     float most = largest(scores, width);
+    if (most == -INFINITY) return {most, 0.0f};
     bool may_have = !best.is_full() || most >= best.tokens.back().first;
     for (int n = 0; may_have && n < width; n++) {
         int64_t id = ids ? ids[first + n] : first + n;
@@ -378,7 +382,7 @@ void choose(const Linear &scores, const float *states, const Step &step) {
         for (int n = 0; n < width; n += PANEL)
             one_panel(scores, ready, (first + n) / PANEL, NONE, tile + n, TILE * PANEL);
         for (int r = 0; r < rows; r++) {
-            const float *row = tile + static_cast<int64_t>(r) * TILE * PANEL;
+            float *row = tile + static_cast<int64_t>(r) * TILE * PANEL;
             sums[i * rows + r] = look_through(step, row, first, width, nullptr, best[t * rows + r]);
             if (step.end >= first && step.end < first + width) step.ended[r] = row[step.end - first];
         }
@@ -403,7 +407,7 @@ void choose_listed(const Listed &listed, const Rows &all, int first, int rows, c
     const int64_t *end = std::lower_bound(listed.ids, listed.ids + scores.out, step.end);
     bool may_end = end < listed.ids + scores.out && *end == step.end;
     for (int r = 0; r < rows; r++) {
-        const float *row = tile + static_cast<int64_t>(r) * padded;
+        float *row = tile + static_cast<int64_t>(r) * padded;
         Best best(step.count);
         Sum sum = look_through(step, row, 0, scores.out, listed.ids, best);
         step.ended[first + r] = may_end ? row[end - listed.ids] : -INFINITY;
