@@ -195,9 +195,9 @@ class Search:
         newest = newest_tokens(beams, self.special.start)
         if self.may_join:
             writer, end = cast("Proposing", self.writer), self.special.end
-            shares = self.rules.renormalise
+            shares, ahead = self.rules.renormalise, max(1, int((beams.limits - beams.written).min()))
             found, self.state = propose(
-                writer, newest, self.state, beams.log_probs, most, end, self.struck, renormalise=shares
+                writer, newest, self.state, beams.log_probs, most, end, self.struck, renormalise=shares, ahead=ahead
             )
             return found
         logits, self.state = self.writer.decode(torch.from_numpy(newest), self.state)

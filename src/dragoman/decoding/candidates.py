@@ -30,7 +30,7 @@ class Proposing(Protocol):
     """A writer that finds the best tokens itself (engine.py)."""
 
     def propose(
-        self, tokens: Any, state: State, most: int, end: int, never: Any, *, renormalise: bool
+        self, tokens: Any, state: State, most: int, end: int, never: Any, *, renormalise: bool, ahead: int
     ) -> tuple[Any, State]: ...
 
 
@@ -44,8 +44,9 @@ def propose(
     never: Sequence[int],
     *,
     renormalise: bool,
+    ahead: int,  # steps for which all beginnings have room
 ) -> tuple[Candidates, State]:
-    found, state = writer.propose(newest, state, most, end, never, renormalise=renormalise)
+    found, state = writer.propose(newest, state, most, end, never, renormalise=renormalise, ahead=ahead)
     tokens, log_probs = (part.reshape(*before.shape, -1) for part in (found.tokens, found.log_probs))
     ended = before + found.ended.reshape(before.shape)
     return Candidates(tokens, before[..., None] + log_probs, ended[..., None]), state
