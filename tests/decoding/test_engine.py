@@ -212,7 +212,7 @@ def test_steps_done_ahead_are_those_that_would_have_been_asked_for(engine, monke
     told, state = engine.propose(np.full((len(PAIRS), 1), SPECIAL.start), begin(engine), 1, SPECIAL.end, [7], ahead=5)
     others = (told.tokens + 1) % V
     found, _ = engine.propose(others, state, 1, SPECIAL.end, [7], ahead=5)
-    plain, state = engine.propose(np.full((len(PAIRS), 1), SPECIAL.start), begin(engine), 1, SPECIAL.end, [7])
+    _, state = engine.propose(np.full((len(PAIRS), 1), SPECIAL.start), begin(engine), 1, SPECIAL.end, [7])
     wanted, _ = engine.propose(others, state, 1, SPECIAL.end, [7])
     assert all(map(np.array_equal, found, wanted))
 
