@@ -191,10 +191,53 @@ def test_a_run_can_be_gone_on_with_from_another_folder(tmp_path, monkeypatch):
 def test_what_a_kill_left_before_the_run_began_is_not_gone_on_with(corpus, tmp_path):
     run = tmp_path / "run"
     list(start(request_for(corpus, run, steps=2)))
-    (run / "run.toml").unlink()  # as if a kill had come in the middle of --fresh
+    (run / ".begun").touch()  # as if a kill had come in the middle of --fresh
+    (run / "run.toml").unlink()
     events = list(start(request_for(corpus, run, steps=2, seed=9)))
     assert Notice(f"what was in {run} is now in {tmp_path / 'run.old-1'}") in events
     assert not any(isinstance(e, Notice) and e.sentence.startswith("going on") for e in events)
+
+
+def files_below(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("out", ["proj", "."], ids=["by name", "from inside"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_persons_own_folders_are_neither_moved_nor_written_into(tmp_path, monkeypatch, out, fresh):
+    proj = tmp_path / "proj"
+    write_corpus("copy", proj / "data", count=40, valid=5, test=5, seed=1)
+    (proj / "tokenizer").mkdir()
+    (proj / "tokenizer" / "tokenizer.json").write_text("{}")
+    (proj / "run.toml").write_text("[training]\nsteps = 3\n")  # their settings, and no run's
+    monkeypatch.chdir(proj if out == "." else tmp_path)
+    before = files_below(tmp_path)
+    with pytest.raises(UsageError, match=r"already holds run.toml, tokenizer, data, .* choose another --out"):
+        list(start(request_for(proj / "data", out, valid=[]), fresh=fresh))
+    assert files_below(tmp_path) == before
+
+
+def test_a_run_in_the_folder_one_stands_in_can_be_begun_anew(tmp_path, monkeypatch):
+    write_corpus("copy", tmp_path / "c", count=300, valid=20, test=5, seed=1)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    list(start(request_for(tmp_path / "c", ".", steps=2)))
+    events = list(start(request_for(tmp_path / "c", ".", steps=2, seed=5), fresh=True))
+    assert Notice(f"what was in . is now in {tmp_path / 'here.old-1'}") in events
+    assert (tmp_path / "here.old-1" / "run.toml").exists()
+    assert not (tmp_path / "here" / ".begun").exists()
+
+
+def test_what_the_new_run_reads_is_not_moved_aside(corpus, tmp_path):
+    run = tmp_path / "run"
+    list(start(request_for(corpus, run, steps=2)))
+    (run / "data" / "more.de").write_text("ein Hund\n" * 20)
+    (run / "data" / "more.en").write_text("a dog\n" * 20)
+    files = [str(run / "data" / "more.de"), str(run / "data" / "more.en")]
+    before = files_below(tmp_path)
+    with pytest.raises(UsageError, match=r"data would be moved aside, and .*more.de is needed for this run"):
+        list(start(request_for(corpus, run, corpora=files), fresh=True))
+    assert files_below(tmp_path).keys() == before.keys()
 
 
 def test_interruptions_do_not_change_the_model_that_comes_out(corpus, whole, tmp_path):

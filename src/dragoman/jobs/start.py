@@ -9,9 +9,8 @@ All of it is a generator of events. `--minutes` is a real limit: it counts from 
 Under torchrun the first worker leads: it does all of the above, and the others join it in the run it has made.
 """
 
-import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -26,6 +25,7 @@ from dragoman.errors import DataError, UsageError
 from dragoman.jobs import plan
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
+from dragoman.jobs.place import beginning, is_begun, refuse_foreign, set_aside
 from dragoman.jobs.record import Timing, describe, other_machine, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
@@ -52,8 +52,6 @@ TIMING, LONGEST_TIMING = 0.04, 20.0  # share of the time given to measuring a st
 RESERVE = 0.06  # share of the time left over: the mean step takes 3 % longer than the median, and machines slow down
 
 SLICES = 4  # parts of each batch where workers share it: the same for one, two and four of them
-
-RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
 
 class Planned(NamedTuple):
@@ -119,14 +117,14 @@ def lead(
     """What the first worker does, and the only one: begin the run or open it, and then train."""
     with ExitStack() as held:
         with saying_when_ready(workers) as ready:
+            refuse_foreign(folder)
             held.enter_context(only_writer(folder))
-            begun = (folder / "run.toml").exists()
-            if fresh or not begun:
-                yield from set_aside(folder)  # without run.toml it is what a kill left over
-            if begun and not fresh:
+            if is_begun(folder) and not fresh:
                 run = yield from go_on(folder, request, workers)
             else:
-                run = yield from begin(folder, folder, request, sources, began, workers)
+                yield from begin_anew(folder, needed(request, sources))  # without run.toml it is what a kill left over
+                with beginning(folder):
+                    run = yield from begin(folder, folder, request, sources, began, workers)
             ready.append(run.training.steps)
         with polite_stop() as stop:  # before this there is nothing to save
             yield from resume_and_follow(run, stop)
@@ -164,6 +162,16 @@ def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
 
 
 # ── a new run ─────────────────────────────────────────────────────────────────────────────
+
+
+def begin_anew(folder: Path, kept: Sequence[Path]) -> Iterator[Event]:
+    if said := set_aside(folder, kept):
+        yield Notice(said)
+
+
+def needed(request: Request, sources: Sources) -> list[Path]:
+    """What the run reads."""
+    return [*sources.paths, *(Path(path) for path in (request.start_from, request.embeddings) if path)]
 
 
 def begin(
@@ -380,15 +388,3 @@ def lengthen(training: TrainingConfig, request: Request, recorded: dict[str, Any
     if request.epochs:
         steps = max(steps, steps_for(request.epochs, task, training))
     return training.changed({"steps": steps}, section="training")
-
-
-def set_aside(folder: Path) -> Iterator[Event]:
-    """Move an old run out of the way; what it made is not lost. First run.toml, so that half of one is none."""
-    made = sorted((p for p in folder.iterdir() if p.name in RUN_FILES), key=lambda p: p.name != "run.toml")
-    if made:
-        number = next(n for n in range(1, 10_000) if not folder.with_name(f"{folder.name}.old-{n}").exists())
-        aside = folder.with_name(f"{folder.name}.old-{number}")
-        aside.mkdir()
-        for path in made:
-            shutil.move(path, aside / path.name)
-        yield Notice(f"what was in {folder} is now in {aside}")
