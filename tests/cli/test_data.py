@@ -26,7 +26,7 @@ def files(tmp_path) -> list[Path]:
 
 def test_check_says_that_nothing_is_wrong(files, capsys):
     assert run("check", *files) == 0
-    assert capsys.readouterr() == (f"100 pairs in {files[0]}, {files[1]}: nothing wrong\n", "")
+    assert capsys.readouterr() == (f"100 pairs in {files[0]}, {files[1]} (de → en): nothing wrong\n", "")
 
 
 def test_check_prints_findings_and_returns_3_for_an_error(files, capsys):
@@ -41,7 +41,16 @@ def test_check_prints_one_json_object_a_line(files, capsys):
     assert run("check", *files, "--json", "--against", *files) == 0
     finding, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert (finding["kind"], finding["count"], finding["lines"]) == ("leak", 100, [1, 2, 3, 4, 5])
-    assert summary == {"pairs": 100, "errors": 0, "warnings": 1, "notices": 0}
+    assert summary == {"pairs": 100, "errors": 0, "warnings": 1, "notices": 0, "sides": ["de", "en"]}
+
+
+def test_check_refuses_to_choose_among_three_languages(tmp_path, capsys):
+    rows = tmp_path / "a.jsonl"
+    rows.write_text('{"translation": {"fr": "un chien", "de": "ein Hund", "en": "a dog"}}\n' * 3)
+    assert run("check", rows) == 3
+    assert "has text under fr, de, en; choose two of them with --src and --tgt" in capsys.readouterr().out
+    assert run("check", rows, "--src", "de", "--tgt", "en") == 0
+    assert "(de → en): " in capsys.readouterr().out
 
 
 def test_stats_as_a_table_and_as_json(files, capsys):

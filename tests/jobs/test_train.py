@@ -22,6 +22,7 @@ from dragoman.jobs.request import Request
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
 from dragoman.jobs.train import Finished, Notice, Report, Validation
+from dragoman.jobs.translating import find
 from dragoman.runs.record import read_toml
 from dragoman.runs.weights import read_tensors
 from dragoman.text.generated import write_corpus
@@ -310,6 +311,29 @@ def test_dropped_pairs_are_counted_with_a_reason_each(tmp_path):
     assert "20 training pairs have a source that also stands in the validation data" in said
     planned = next(event for event in events if isinstance(event, Planned))
     assert dict(planned.lines)["pairs"] == "100 kept, 3 dropped; 20 for validation"
+
+
+@pytest.mark.parametrize("names", [("v.de", "v.en"), ("v1.txt", "v2.txt")], ids=["by names", "by letters"])
+def test_validation_files_the_other_way_round_are_refused(tmp_path, names):
+    files = {"t.de": "ein Hund läuft im Schnee", "t.en": "a dog runs in the snow"}
+    files |= {names[0]: "eine Katze läuft im Haus", names[1]: "a cat runs in the house"}
+    for name, line in files.items():
+        (tmp_path / name).write_text(f"{line}\n" * 50)
+    train, valid = ([str(tmp_path / name) for name in pair] for pair in (("t.de", "t.en"), names))
+    turned = request_for(tmp_path, tmp_path / "run", corpora=train, valid=valid[::-1])
+    with pytest.raises(DataError, match=r"is the other way round than the training data \(.*t.en, de → en\)"):
+        list(start(turned, dry_run=True))
+    right = request_for(tmp_path, tmp_path / "run", corpora=train, valid=valid, steps=2)
+    assert ("direction", "de → en") in next(e for e in start(right, dry_run=True) if isinstance(e, Planned)).lines
+
+
+def test_keys_in_another_order_validate_the_same_direction(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"de": "ein Hund läuft", "en": "a dog runs"}\n' * 50)
+    (tmp_path / "v.jsonl").write_text('{"en": "a cat runs", "de": "eine Katze läuft"}\n' * 5)
+    request = request_for(
+        tmp_path, tmp_path / "run", corpora=[str(tmp_path / "t.jsonl")], valid=[str(tmp_path / "v.jsonl")]
+    )
+    assert next(find(request).valid.pairs()) == ("eine Katze läuft", "a cat runs")
 
 
 def test_what_is_odd_in_the_files_is_told(tmp_path):
