@@ -8,7 +8,7 @@ import torch
 from dragoman.errors import UsageError
 from dragoman.jobs import plan
 from dragoman.jobs.prepare import Survey
-from dragoman.jobs.request import gather_settings
+from dragoman.jobs.request import Request, gather_settings
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.generated import generate
@@ -143,3 +143,28 @@ def test_threads_are_what_was_asked_for():
     assert use_threads(before) == before
     with pytest.raises(UsageError, match="--threads 0 cannot be"):
         use_threads(0)
+
+
+def test_steps_that_were_asked_for_tell_what_is_seen_and_no_machine_does():
+    fixed = {"source_vocabulary": 2000, "target_vocabulary": 2000, "tied": "all"}
+
+    def shape(steps, work, **training):
+        request = Request.read(
+            {"corpora": ["a", "b"], "family": "transformer", "settings": {"training": {"steps": steps, **training}}},
+            section="train",
+        )
+        budget = plan.Budget(400_000, work, plan.tokens_asked(request, 400_000))
+        config = plan.plan_model("translate", fixed, request, budget)
+        return config.width, config.dropout
+
+    for steps in (20, 1000, 30_000):
+        assert shape(steps, 1e9) == shape(steps, 1e18) == shape(str(steps), 1e12)
+    assert shape(20, 1e18)[0] < shape(1000, 1e18)[0]
+    assert shape(1000, 1e12, tokens_per_step=200)[0] < shape(1000, 1e12)[0]
+    assert shape(1000, 1e12)[1] < shape(30_000, 1e12)[1]  # dropout, for what is seen again and again
+
+
+def test_texts_with_labels_count_their_steps_too():
+    request = Request.read({"corpora": ["a"], "settings": {"training": {"steps": 50}}}, section="train")
+    assert plan.tokens_asked(request, 10**6, plan.CLASSIFYING) == 50 * 1024
+    assert plan.tokens_asked(request, 700, plan.CLASSIFYING) == 50 * 700  # a step is no more than the corpus

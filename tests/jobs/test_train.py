@@ -16,7 +16,7 @@ import torch
 
 import dragoman
 from dragoman.errors import DataError, Interrupted, UsageError
-from dragoman.jobs import shortlisting
+from dragoman.jobs import plan, shortlisting
 from dragoman.jobs.open import load
 from dragoman.jobs.request import Request
 from dragoman.jobs.signals import Stop
@@ -391,6 +391,17 @@ def test_the_python_call_trains_and_loads(corpus, tmp_path):
         *files, out=tmp_path / "more", start_from=run, steps=1, settings={"training": TINY["training"]}
     )
     assert read_toml(more / "run.toml")["asked"]["start_from"] == str(run)
+
+
+def test_steps_give_the_same_plan_on_a_machine_that_is_a_thousand_times_slower(corpus, tmp_path, monkeypatch):
+    def planned(speed, validation):
+        monkeypatch.setattr(plan, "measure_machine", lambda: speed)
+        monkeypatch.setattr("dragoman.jobs.start.time_validation", lambda _: validation)
+        request = request_for(corpus, tmp_path / "run", settings={"training": {"steps": 30}})
+        lines = dict(next(e for e in start(request, dry_run=True) if isinstance(e, Planned)).lines)
+        return [lines[name] for name in ("model", "training", "steps")]
+
+    assert planned(1e8, 100.0) == planned(1e11, 0.1)
 
 
 def test_minutes_are_a_real_budget(corpus, tmp_path):

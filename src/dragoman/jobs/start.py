@@ -185,7 +185,8 @@ def begin(
     yield from (Notice(sentence) for sentence in said)
 
     minutes = request.minutes or task.usual_minutes()
-    work = plan.measure_machine() * 60 * minutes
+    speed = plan.USUAL_MACHINE if plan.is_counted(request) else plan.measure_machine()
+    work = speed * 60 * minutes
     sized = fit_width(request, given.vectors.shape[1]) if given else request
     config = task.plan_from(saved_config(saved)) if saved else task.plan_model(sized, work)
     if given:
@@ -266,6 +267,8 @@ def fit_training(
 ) -> TrainingConfig:
     """As many steps as were asked for, or as the seconds allow, less the time that validations take."""
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
+    if epochs or "steps" in asked:
+        validations = MOST_VALIDATIONS  # they choose the model that is kept: no clock may have a say in that
     steps = int(((1 - RESERVE) * seconds - (validations + 1) * timing.validation) / timing.step)
     most = epochs or task.most_epochs(config)
     if most < inf:

@@ -168,7 +168,8 @@ class TextTask:
         return config
 
     def plan_model(self, request: Request, work: float) -> Settings:
-        budget = plan.Budget(len(self.data.train), work, request.epochs)
+        tokens = len(self.data.train)
+        budget = plan.Budget(tokens, work, plan.tokens_asked(request, tokens))
         return plan.plan_model(self.name, self.fixed(), request, budget)
 
     def fixed(self) -> dict[str, Any]:

@@ -107,7 +107,8 @@ class Translating:
             "tied": "all" if tokenizers.joint else "target",
         }
         target_tokens = int(self.prepared.train.about["target_tokens"]) + len(self.prepared.train)
-        config = plan.plan_model(self.name, fixed, request, plan.Budget(target_tokens, work, request.epochs))
+        budget = plan.Budget(target_tokens, work, plan.tokens_asked(request, target_tokens))
+        config = plan.plan_model(self.name, fixed, request, budget)
         plan.refuse_short_positions(config, self.prepared)
         return config
 
