@@ -18,7 +18,7 @@ import dragoman
 from dragoman.errors import DataError, Interrupted, UsageError
 from dragoman.jobs import plan, shortlisting
 from dragoman.jobs.open import load
-from dragoman.jobs.request import Request
+from dragoman.jobs.request import Request, gather_settings
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
 from dragoman.jobs.train import Finished, Notice, Report, Validation
@@ -157,6 +157,23 @@ def test_other_settings_are_refused_by_name(corpus, whole):
         list(start(request_for(corpus, run, **changed)))
     with pytest.raises(UsageError, match="seed was 1 and is now 2"):
         list(start(request_for(corpus, run, seed=2)))
+
+
+def test_a_value_is_the_same_however_it_is_written(corpus, tmp_path):
+    written = gather_settings(
+        ["model.width=32", "model.heads=2", "model.layers=1", "model.hidden=48", "training.rate=1e-3",
+         "training.steps=2", "tokenizer.special.pad=0", "tokenizer.joint=true"], None, {},
+    )  # fmt: skip
+    list(start(request_for(corpus, tmp_path / "run", settings=written)))
+    asked = read_toml(tmp_path / "run" / "run.toml")["asked"]["settings"]
+    assert (asked["model"]["width"], asked["training"]["rate"], asked["tokenizer"]["joint"]) == (32, 0.001, True)
+    typed = {
+        "model": {"width": 32, "heads": 2.0, "layers": 1, "hidden": 48},
+        "training": {"rate": 0.001, "steps": 3},
+        "tokenizer": {"special": {"pad": 0}, "joint": True},
+    }
+    events = list(start(request_for(corpus, tmp_path / "run", settings=typed)))
+    assert Notice("going on from step 2 of 3") in events
 
 
 def test_a_corpus_that_changed_is_refused(tmp_path):

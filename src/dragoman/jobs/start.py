@@ -30,7 +30,7 @@ from dragoman.jobs.record import Timing, describe, other_machine, record, refuse
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
-from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
+from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve, with_types
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
 from dragoman.runs.checkpoint import SCRATCH, checkpoints, newest_whole_checkpoint, save_checkpoint
@@ -87,6 +87,7 @@ def start(
     use_threads(threads_for(request, threads))
     request = resolve(request)
     refuse_unknown_settings(request, request.task)
+    request = with_types(request)
     sources = job_of(request.task, request.family).find(request)
     folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
     with join_workers() as workers:
@@ -330,7 +331,7 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
     recorded = read_toml(folder / "run.toml")
     name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
     before = Request.read({**recorded["asked"], "task": name, "family": family}, section="asked")
-    refuse_changes(request.lasting(), before.lasting(), folder)
+    refuse_changes(request.lasting(), with_types(before).lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
     refuse_lost_checkpoints(folder)
     task = job_of(name, family).reopen(folder, recorded)

@@ -141,6 +141,19 @@ def only_task(family: str) -> str:
     return tasks[0] if len(tasks) == 1 else ""
 
 
+def with_types(request: Request) -> Request:
+    """The same request with every setting as what it means: `64` and `"64"`, `1e-3` and `0.001` are one."""
+    family = find_family(request.task, request.family)
+    settings = {section: dict(values) for section, values in request.settings.items()}
+    for section, kind in SECTIONS.items():
+        if section in settings:
+            settings[section] = kind.read(settings[section], section=section).model_dump(exclude_unset=True)
+    if "model" in settings:
+        read = settings_without_data(family, settings["model"]).model_dump()
+        settings["model"] = {name: read[name] for name in settings["model"]}
+    return request.model_copy(update={"settings": settings})
+
+
 def refuse_unknown_settings(request: Request, task: str) -> None:
     """Before any work: a wrong name must not be found after minutes of preparing."""
     family = find_family(task, request.family)
