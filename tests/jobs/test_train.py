@@ -353,6 +353,47 @@ def test_keys_in_another_order_validate_the_same_direction(tmp_path):
     assert next(find(request).valid.pairs()) == ("eine Katze läuft", "a cat runs")
 
 
+def lines_of(folder, *files):
+    for name, text in files:
+        (folder / name).write_bytes(text.encode())
+    return [str(folder / name) for name, _ in files]
+
+
+def test_why_no_pair_is_left_is_said_with_the_way_out(tmp_path):
+    files = lines_of(tmp_path, ("a.de", "a b c d e\n" * 40), ("a.en", "f g h i k\n" * 39 + "\n"))
+    settings = {"tokenizer": {"kind": "characters"}, "data": {"longest": 3}}
+    request = request_for(tmp_path, tmp_path / "run", corpora=files, valid=files, settings=settings)
+    with pytest.raises(DataError) as caught:
+        list(start(request))
+    assert caught.value.sentence == (
+        f"{files[0]}, {files[1]}: no pair is left to validate with: 1 pair has an empty side (first: line 40); "
+        "39 pairs have more than 3 tokens on a side (first: line 1); raise the limit, as by --set data.longest=12, or give "
+        "--valid files"
+    )
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 10])
+def test_of_a_few_pairs_one_validates(tmp_path, pairs):
+    rows = [f"{n} {n + 1} {n + 2}" for n in range(40, 40 + pairs)]
+    files = lines_of(tmp_path, ("a.x", "\n".join(rows)), ("a.y", "\n".join(row[::-1] for row in rows)))
+    events = start(request_for(tmp_path, tmp_path / "run", corpora=files, valid=[], steps=1), dry_run=True)
+    words = dict(next(e for e in events if isinstance(e, Planned)).lines)["pairs"]
+    assert words == f"{pairs - 1} kept, 0 dropped; 1 for validation (split off by a hash of the source)"
+
+
+def test_lines_that_end_as_on_an_old_macintosh_are_named_with_the_way_out(tmp_path):
+    files = lines_of(tmp_path, ("mac.de", "ein Hund\reine Katze\r"), ("mac.en", "a dog\ra cat\r"))
+    with pytest.raises(DataError) as caught:
+        list(start(request_for(tmp_path, tmp_path / "run", corpora=files, valid=[])))
+    way = f"{files[0]} has lines that end in CR alone. Convert: tr '\\r' '\\n' < {files[0]} > NEW."
+    assert caught.value.sentence.startswith(f"{files[0]}, {files[1]}: 1 pair with text on both sides, and two are the")
+    assert way in caught.value.sentence
+    files[1:] = lines_of(tmp_path, ("unix.en", "a dog\na cat\n"))
+    with pytest.raises(DataError, match="has 1 lines") as caught:
+        list(start(request_for(tmp_path, tmp_path / "run", corpora=files, valid=[])))
+    assert way in caught.value.sentence
+
+
 def test_what_is_odd_in_the_files_is_told(tmp_path):
     """Both sides alike, and bytes that are no text; of a text that keeps its white space they are said to stay."""
     rows = [f"a b {n}" for n in range(100)]

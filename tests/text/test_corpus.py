@@ -173,7 +173,7 @@ def test_files_of_different_lengths_are_refused_with_the_place_where_they_drift_
     de, en = write_plain(tmp_path, source, target)
     corpus = find_corpus([de, en])
     with pytest.raises(DataError) as caught:
-        check_alignment(corpus)
+        check_alignment(corpus, "Nothing was trained. ")
     error = caught.value
     assert (error.id, error.exit_code) == ("E-DATA-01", 3)
     before, line, after = error.sentence.replace(" (", "near line ").split("near line ")

@@ -19,7 +19,7 @@ from dragoman.jobs.task import Corpora
 from dragoman.jobs.texts import learn_tokenizer
 from dragoman.runs.files import check_folder, write_file, write_folder
 from dragoman.runs.model import SavedModel
-from dragoman.text.corpus import Dropped, part_of
+from dragoman.text.corpus import Dropped, part_of, share_for
 from dragoman.text.index import PairIndex, write_index
 from dragoman.text.labels import Labelled, LabelledCorpus, encode_texts, in_order, number_of, some
 from dragoman.text.tokenizer import Tokenizers, open_tokenizers
@@ -95,7 +95,8 @@ class LabelledData:
             classes_of(saved) or in_order([*surveyed.labels]),
             most_tokens(config, request, saved),
         )
-        share = 0.0 if corpora.valid else min(0.1, config.valid_pairs / surveyed.labels.total())
+        usual = min(0.1, config.valid_pairs / surveyed.labels.total())
+        share = 0.0 if corpora.valid else share_for(surveyed.sample, usual)
         writer.write(corpora.train, corpora.valid, share, notice)
         return cls.open(folder, tokenizers, {} if saved else chosen.model_dump(), writer.classes, share > 0)
 

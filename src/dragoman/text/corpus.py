@@ -17,13 +17,21 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from dragoman.errors import DataError, UsageError
 from dragoman.text.drift import Drift, find_drift, trace
-from dragoman.text.reading import clean, is_compressed, read_blocks, read_lines, refuse_encoding, refuse_missing
+from dragoman.text.reading import (
+    clean,
+    is_compressed,
+    old_line_ends,
+    read_blocks,
+    read_lines,
+    refuse_encoding,
+    refuse_missing,
+)
 from dragoman.text.tmx import read_tmx, tmx_languages
 
 Kind = Literal["plain", "tsv", "jsonl", "tmx"]
@@ -31,6 +39,7 @@ KINDS: dict[str, Kind] = {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}
 FOREIGN = {".csv", ".json", ".parquet", ".xlsx", ".ods", ".docx", ".pdf", ".zip", ".xliff", ".xlf", ".po"}
 FLAT_KEYS = (("src", "tgt"), ("source", "target"))
 EXPECTED = "Expected: SOURCE TARGET (two line-aligned files), several such pairs, or any number of .tsv, .jsonl or .tmx"
+FEW = 1000  # sources among which nearly surely some are set apart
 AN_EMPTY_SIDE = "an empty side"
 ONE_LANGUAGE = "only one of the two languages"
 ISO_639_1 = (
@@ -337,19 +346,21 @@ def count_lines(path: Path) -> int:
     return lines + (not block.endswith(b"\n"))
 
 
-def check_alignment(corpus: Corpus) -> None:
-    """Raises E-DATA-01 where two plain files have different numbers of lines; asked before any training."""
+def check_alignment(corpus: Corpus, consequence: str = "") -> None:
+    """Raises E-DATA-01 where two plain files have different numbers of lines; asked before any work."""
     for part in corpus.parts:
         if part.kind == "plain" and len({count_lines(path) for path in part.paths}) > 1:
-            raise misaligned(part.paths[0], part.paths[1], corpus.encoding, consequence="Nothing was trained. ")
+            raise misaligned(part.paths[0], part.paths[1], corpus.encoding, consequence)
 
 
 def misaligned(source: Path, target: Path, encoding: str, consequence: str = "") -> DataError:
-    drift = find_drift(trace(read_lines(source, encoding)), trace(read_lines(target, encoding)))
+    ends = [why for why in map(old_line_ends, (source, target)) if why]
+    drift = None if ends else find_drift(trace(read_lines(source, encoding)), trace(read_lines(target, encoding)))
     return DataError(
         "E-DATA-01",
-        f"{source} has {count_lines(source):,} lines, {target} has {count_lines(target):,}. {describe(drift)} "
-        f"{consequence}See: dragoman data check {shlex.quote(str(source))} {shlex.quote(str(target))}",
+        f"{source} has {count_lines(source):,} lines, {target} has {count_lines(target):,}. "
+        f"{' '.join(ends) or describe(drift)} {consequence}"
+        f"See: dragoman data check {shlex.quote(str(source))} {shlex.quote(str(target))}",
     )
 
 
@@ -395,6 +406,17 @@ def fingerprint(path: Path) -> str:
 
 def files_in(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
+def share_for(sources: Sequence[str], share: float) -> float:
+    """The share to set apart. A few sources may all fall on one side of it: then it is moved, so that the first of them
+    by its hash is set apart, and the others are not."""
+    if len({part_of(source) < share for source in islice(sources, FEW)}) > 1:
+        return share
+    places = sorted({part_of(source) for source in sources})
+    if len(places) < 2 or places[0] < share <= places[-1]:
+        return share
+    return (places[0] + places[1]) / 2
 
 
 def part_of(source: str, seed: int = 0) -> float:

@@ -20,8 +20,8 @@ CODE = {"bpt", "ept", "ph", "it", "ut"}  # what these hold is markup of the orig
 
 
 def read_tmx(path: Path, source: str | None = None, target: str | None = None) -> Iterator[tuple[str, str] | None]:
-    """Source and target text of each unit, None where it lacks one. Languages not given are those of the first unit; one
-    that leaves a choice is refused."""
+    """Source and target text of each unit, None where it lacks one. Languages not given are those of the first unit;
+    one that leaves a choice is refused."""
     met: dict[str, None] = {}
     paired, asked = False, [language for language in (source, target) if language]
     for unit in read_units(path):
