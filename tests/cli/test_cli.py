@@ -140,6 +140,10 @@ MISTAKES = {
     "drawing from lists": (
         ["translate", "m", "a", "--sample", "--shortlist"], 2, "--sample draws from all words and --shor", "E-USE-24",
     ),
+    "drawing by a beam": (
+        ["translate", "m", "a", "--sample", "--beam", "4"], 2, "--beam 4 is about searching and --sample", "E-USE-18",
+    ),
+    "no such encoding": (["translate", "m", "a", "--encoding", "klingon"], 2, "no encoding 'klingon'", "E-USE-05"),
     "no such preset": (["train", "a.de", "a.en", "--preset", "smal"], 2, "did you mean small?", "E-SET-07"),
     "no such task": (["train", "a.de", "a.en", "--task", "dance"], 2, "there is no task 'dance'", "E-USE-08"),
     "no such device": (["train", "a.de", "a.en", "--device", "cuda"], 4, "device cuda cannot be used", "E-ENV-01"),
@@ -200,6 +204,30 @@ def test_standard_input_gives_a_line_for_a_line(model, dragoman):
     assert found.returncode == 0
     assert found.stdout.count(b"\n") == 8
     assert found.stdout.split(b"\n")[1:4] == [b"", b"", b""]
+
+
+def test_what_is_not_utf8_is_told_once_and_read_where_its_encoding_is_given(model, tmp_path, dragoman):
+    (tmp_path / "in.txt").write_bytes("a b\na Hündin c\nb ä\n".encode("latin-1"))
+    found = dragoman("translate", model, "--input", tmp_path / "in.txt")
+    assert found.stdout.count(b"\n") == 3
+    assert found.stderr.decode().count("is not UTF-8: byte 0xFC in line 2 (“H\\xfcndin”)") == 1
+    assert found.stderr.count(b"is not UTF-8") == 1
+    read = dragoman("translate", model, "--input", tmp_path / "in.txt", "--encoding", "latin-1", "--json")
+    assert (read.stdout.count(b"\n"), read.stderr) == (3, b"")
+
+
+def test_a_translator_is_not_scored_without_a_reference(model, tmp_path, dragoman):
+    (tmp_path / "test.de").write_text("a b\n")
+    found = dragoman("score", model, tmp_path / "test.de")
+    assert found.returncode == 2
+    assert f"use it so: dragoman score {model} SOURCE REFERENCE [E-USE-01]" in found.stderr.decode()
+
+
+def test_files_to_score_of_different_lengths_are_said_without_a_word_of_training(model, tmp_path, dragoman):
+    (tmp_path / "a").write_text("a\nb\n")
+    (tmp_path / "b").write_text("a\n")
+    found = dragoman("score", model, tmp_path / "a", tmp_path / "b")
+    assert (found.returncode, b"[E-DATA-01]" in found.stderr, b"trained" in found.stderr) == (3, True, False)
 
 
 def test_a_program_at_the_other_end_gets_its_answer_at_once(model):

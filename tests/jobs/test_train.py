@@ -367,8 +367,8 @@ def test_why_no_pair_is_left_is_said_with_the_way_out(tmp_path):
         list(start(request))
     assert caught.value.sentence == (
         f"{files[0]}, {files[1]}: no pair is left to validate with: 1 pair has an empty side (first: line 40); "
-        "39 pairs have more than 3 tokens on a side (first: line 1); raise the limit, as by --set data.longest=12, or give "
-        "--valid files"
+        "39 pairs have more than 3 tokens on a side (first: line 1); raise the limit, as by "
+        "--set data.longest=12, or give --valid files"
     )
 
 
