@@ -179,6 +179,18 @@ def test_a_mistake_is_one_line_with_its_exit_code(arguments, code, words, id, ca
     assert sorted(left) == before  # nothing of the user's was touched
 
 
+@pytest.mark.usefixtures("here")
+def test_the_environment_gives_options_and_flags_go_before_it(monkeypatch, capsys):
+    monkeypatch.setenv("DRAGOMAN_MINUTES", "-3")
+    assert main(["train", "a.de", "a.en"]) == 2
+    assert "train.minutes = -3.0 cannot be" in capsys.readouterr().err
+    assert main(["train", "a.de", "a.en", "--minutes", "-4"]) == 2
+    assert "train.minutes = -4.0 cannot be" in capsys.readouterr().err
+    monkeypatch.setenv("DRAGOMAN_MINUTS", "3")
+    assert main(["train", "a.de", "a.en", "--minutes", "1"]) == 2
+    assert "did you mean DRAGOMAN_MINUTES? [E-SET-06]" in capsys.readouterr().err
+
+
 def test_every_id_is_explained_in_the_documents():
     root = Path(__file__).parents[2]
     text = (root / "docs" / "messages.md").read_text(encoding="utf-8")

@@ -89,6 +89,28 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
     assert found == {"model": {"width": "128", "heads": "3", "layers": 1}}
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("DRAGOMAN_MODLE_WIDTH", "did you mean DRAGOMAN_MODEL_WIDTH?"),
+        ("DRAGOMAN_MINUTE", "did you mean DRAGOMAN_MINUTES?"),
+        ("DRAGOMAN_MODEL", "did you mean DRAGOMAN_MODEL_KEY?"),
+        ("DRAGOMAN_QQQ", "known: SECTION_KEY (data, images, tokenizer, model, training, search), minutes, epochs"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_answered_with_the_nearest(name, hint):
+    with pytest.raises(UsageError) as caught:
+        gather_settings([], None, {name: "3", "HOME": "x"})
+    assert caught.value.id == "E-SET-06"
+    assert caught.value.sentence.startswith(f"{name} in the environment is no setting; {hint}")
+
+
+def test_variables_that_are_read_are_taken():
+    environment = {"DRAGOMAN_ENGINE": "plain", "DRAGOMAN_MINUTES": "3", "DRAGOMAN_STEPS": "9"}
+    assert gather_settings([], None, environment) == {"training": {"steps": "9"}}
+    assert gather_settings(["training.steps=4"], None, environment) == {"training": {"steps": "4"}}
+
+
 def test_special_ids_are_settings_too():
     found = gather_settings(["tokenizer.special.start=2", "tokenizer.kind=words"], None, {})
     assert found == {"tokenizer": {"special": {"start": "2"}, "kind": "words"}}
