@@ -359,6 +359,24 @@ def lines_of(folder, *files):
     return [str(folder / name) for name, _ in files]
 
 
+def vocabulary_of(corpus, out, **tokenizer):
+    events = start(request_for(corpus, out, settings={"tokenizer": tokenizer, "training": {"steps": 1}}), dry_run=True)
+    return [event.sentence for event in events if isinstance(event, Notice)]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "bytes"])
+def test_subwords_that_cannot_be_had_are_told(corpus, tmp_path, kind):
+    said = vocabulary_of(corpus, tmp_path / "run", kind=kind, vocabulary=50_000)
+    assert any(sentence.startswith("50,000 subwords were asked for, and the text gives ") for sentence in said)
+    with pytest.raises(UsageError, match=r"tokenizer.vocabulary = 5 is too small for the letters of this text"):
+        vocabulary_of(corpus, tmp_path / "run", kind=kind, vocabulary=5)
+
+
+def test_a_number_of_subwords_is_not_read_for_words(corpus, tmp_path):
+    said = vocabulary_of(corpus, tmp_path / "run", kind="words", vocabulary=50)
+    assert "tokenizer.vocabulary = 50 is about subwords, and these tokens are words" in said
+
+
 def test_why_no_pair_is_left_is_said_with_the_way_out(tmp_path):
     files = lines_of(tmp_path, ("a.de", "a b c d e\n" * 40), ("a.en", "f g h i k\n" * 39 + "\n"))
     settings = {"tokenizer": {"kind": "characters"}, "data": {"longest": 3}}

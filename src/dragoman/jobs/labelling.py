@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import DataError
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import CHUNK, SAMPLE, DataConfig, Notice, tell_odd_bytes
+from dragoman.jobs.prepare import CHUNK, SAMPLE, DataConfig, Notice, check_vocabulary, tell_odd_bytes
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Corpora
 from dragoman.jobs.texts import learn_tokenizer
@@ -88,6 +88,7 @@ class LabelledData:
         tell_odd_bytes(corpora.train.paths, corpora.train.encoding, notice)
         chosen = plan.plan_label_tokenizer(surveyed.characters, request.asked("tokenizer"))
         tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, iter(surveyed.sample))
+        check_vocabulary(request.asked("tokenizer"), tokenizers, notice)
         write_folder(folder / "tokenizer", tokenizers.save)
         writer = Writer(
             folder / "data",

@@ -6,7 +6,7 @@ encode      clean, tokenize, drop what is unfit, write the ids    one pass, a ch
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from dragoman.config import Settings
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.runs.files import check_folder, write_file, write_folder
 from dragoman.text.check import odd_bytes
 from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty, share_for
@@ -193,6 +193,24 @@ def encode_chunk(
             counts["target_tokens"] += len(target)
             counts["unknown"] += source.count(special.unknown) + target.count(special.unknown)
             yield source, target
+
+
+def check_vocabulary(asked: Mapping[str, Any], tokenizers: Tokenizers, notice: Notice) -> None:
+    """Tell where the number of subwords that was asked for cannot be had; fewer than there are letters is refused."""
+    if "vocabulary" not in asked:
+        return
+    wanted = int(asked["vocabulary"])
+    for tokenizer in dict.fromkeys((tokenizers.source, tokenizers.target)):
+        if tokenizer.kind in ("words", "characters"):
+            notice(f"tokenizer.vocabulary = {wanted:,} is about subwords, and these tokens are {tokenizer.kind}")
+        elif len(tokenizer) > wanted:
+            raise UsageError(
+                "E-TOK-04",
+                f"tokenizer.vocabulary = {wanted:,} is too small for the letters of this text, which need "
+                f"{len(tokenizer):,}; give as many or more, or leave it out",
+            )
+        elif len(tokenizer) < wanted:
+            notice(f"{wanted:,} subwords were asked for, and the text gives {len(tokenizer):,}")
 
 
 def tell_odd_bytes(paths: Iterable[Path], encoding: str, notice: Notice, *, keep_spaces: bool = False) -> None:

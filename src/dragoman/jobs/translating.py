@@ -11,7 +11,17 @@ from dragoman.decoding.beam import SearchConfig
 from dragoman.decoding.translate import Translator
 from dragoman.evaluation.scores import bleu, chrf
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey, tell_odd_bytes
+from dragoman.jobs.prepare import (
+    DataConfig,
+    Notice,
+    Prepared,
+    Survey,
+    check_vocabulary,
+    open_prepared,
+    prepare,
+    survey,
+    tell_odd_bytes,
+)
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Corpora, Measured, Sample, lost, mean_nats
 from dragoman.models import find_family
@@ -72,6 +82,7 @@ class Translating:
         chosen = None if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"), one_table=one_table)
         tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]
         prepared = prepare(folder, corpora.train, corpora.valid, surveyed, tokenizer, data, notice)
+        check_vocabulary(request.asked("tokenizer"), prepared.tokenizers, notice)
         settings = chosen.model_dump() if chosen else {}
         return cls(prepared, corpora.train.languages, surveyed.valid_share, {}, settings, corpora.train.sides)
 
