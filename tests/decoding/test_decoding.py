@@ -84,6 +84,27 @@ def test_a_prefix_is_kept_when_drawing_too(reverser, sources):
     assert all(found.text.startswith("a b") for found in drawn)
 
 
+def test_one_string_is_not_taken_for_its_letters(reverser):
+    with pytest.raises(UsageError, match=r"texts must be a list of strings and is one string; write \['a b'\]"):
+        reverser.translate("a b")
+    with pytest.raises(UsageError, match="prefixes must be a list of strings and is one string"):
+        reverser.translate(["a b"], prefixes="a")
+
+
+def test_what_is_no_string_is_refused_and_any_row_of_strings_is_taken(reverser, sources):
+    for wrong in (["a b", 7], ["a b", None], [b"a b"], [["a b"]]):
+        with pytest.raises(UsageError, match=r"texts must be strings, and .* is none"):
+            reverser.translate(wrong)
+    some = sources[:5]
+    assert reverser.translate(text for text in some) == reverser.translate(some)
+    assert reverser.translate([]) == []
+
+
+def test_there_is_a_prefix_for_each_text(reverser):
+    with pytest.raises(UsageError, match="there are 1 prefixes for 2 texts; give one for each, or none"):
+        reverser.translate(["a b", "c"], prefixes=["a"])
+
+
 def test_a_prefix_of_unknown_letters_is_refused(reverser):
     with pytest.raises(UsageError, match="the prefix '☃' holds what this model cannot write"):
         reverser.translate(["a b"], prefixes=["☃"])
