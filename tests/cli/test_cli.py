@@ -72,13 +72,14 @@ def test_help_and_mistakes_do_not_import_torch():
     assert found.returncode == 0, found.stderr
 
 
-def test_ctrl_c_during_the_first_imports_is_one_line_and_130():
+@pytest.mark.parametrize("asked", ["raise KeyboardInterrupt", "signal.raise_signal(signal.SIGTERM)"])
+def test_ctrl_c_and_sigterm_during_the_first_imports_are_one_line_and_130(asked):
     """The keyboard is never quicker than the interpreter; here the first import that takes time is the one pressing."""
     code = (
-        "import sys\n"
+        "import signal, sys\n"
         "class Pressed:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'cyclopts': raise KeyboardInterrupt\n"
+        f"        if name == 'cyclopts': {asked}\n"
         "sys.meta_path.insert(0, Pressed())\n"
         "from dragoman.cli import run\n"
         "run()"

@@ -83,9 +83,9 @@ class Translator:
         notice: Notice = lambda _: None,
     ) -> list[Translation]:
         """One translation for each text of a list. `prefixes`, one for each, are what the outputs must begin with; the
-        texts are lines that count from `first_line`, in notices and in sampling's luck. In int8 weights take a quarter of the
-        memory and a product less time; with `shortlist` only those tokens are scored that the source makes likely; what
-        either costs was measured when the model was saved."""
+        texts are lines that count from `first_line`, in notices and in sampling's luck. In int8 weights take a quarter
+        of the memory and a product less time; with `shortlist` only those tokens are scored that the source makes
+        likely; what either costs was measured when the model was saved."""
         refuse_wide(beam, nbest)
         texts = as_strings("texts", texts)
         prefixes = None if prefixes is None else as_strings("prefixes", prefixes)
