@@ -122,6 +122,7 @@ MISTAKES = {
     "two commands": (["trian"], 2, "trian", "E-USE-00"),
     "no files": (["train"], 2, "no files were given", "E-USE-01"),
     "one file": (["train", "a.de"], 2, "one plain file has no partner (a.de)", "E-USE-01"),
+    "a folder of text": (["train", ".", "."], 3, ". is a folder without images; to learn from text, name", "E-DATA-04"),
     "misaligned": (["train", "a.de", "short.en"], 3, "a.de has 100 lines", "E-DATA-01"),
     "missing": (["train", "b.de", "a.en"], 3, "b.de does not exist. Nearest in .: a.de", "E-DATA-04"),
     "latin-1": (["train", "latin.de", "a.en"], 3, "latin.de is not UTF-8: byte 0xE4 at line 1", "E-DATA-03"),

@@ -111,6 +111,31 @@ def test_mistakes_are_raised_for_the_top_level_to_print(files, tmp_path):
         run("split", *files, "--out", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--valid", "0", "--test", "-1"], "-1 pairs were asked for (test); ask for 0 or more"),
+        (["--count", "0"], "0 pairs were asked for (count); ask for 1 or more"),
+    ],
+)
+def test_numbers_of_pairs_that_cannot_be_are_refused(tmp_path, options, said):
+    with pytest.raises(UsageError) as caught:
+        run("make", "dates", tmp_path / "out", *options)
+    assert caught.value.sentence == said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_negative_part_is_named(files, tmp_path):
+    with pytest.raises(UsageError, match=r"valid -1 cannot be; give a share below 1, a number of pairs, or 0"):
+        run("split", *files, "--out", tmp_path / "out", "--valid", "-1")
+
+
+def test_kinds_are_listed_once(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        run("make", "xyzzy", tmp_path / "out")
+    assert caught.value.sentence.count("numbers") == 1
+
+
 def test_another_encoding_can_be_read(files, capsys):
     files[0].write_bytes("ein Mädchen\n".encode("latin-1") * 100)
     assert run("check", *files) == 3

@@ -164,8 +164,7 @@ def make(
     if wrong is not None:
         raise UsageError(
             "E-USE-02",
-            f"there is no kind of generated data called {wrong!r}; {nearest(wrong, known)} "
-            f"The kinds are {', '.join(known)}",
+            f"there is no kind of generated data called {wrong!r}; {nearest(wrong, known)}",
         )
     write = pictures.write_pictures if kind in pictures.KINDS else pairs.write_corpus
     for path in write(kind, out, count=count, valid=valid, test=test, seed=seed):
