@@ -368,7 +368,7 @@ def test_nothing_is_overwritten(tmp_path):
         split(corpus, corpus.paths[0], 0.1, 0.1)
 
 
-@pytest.mark.parametrize(("valid", "test"), [(0.5, 0.5), (400, 0), (-1, 0), (200, 0.6)])
+@pytest.mark.parametrize(("valid", "test"), [(0.5, 0.5), (400, 0), (200, 0.6)])
 def test_parts_that_leave_nothing_to_train_on_are_refused(tmp_path, valid, test):
     with pytest.raises(UsageError, match="leave nothing to train on") as caught:
         split(corpus_of(tmp_path, SOUND), tmp_path / "parts", valid, test)

@@ -67,7 +67,7 @@ def find_borders(places: Float64[np.ndarray, " N"], valid: float | int, test: fl
     return first, first + valid if valid < 1 else border_after(in_order, start + int(valid))
 
 
-def refuse_negative(valid: float, test: float) -> None:
+def refuse_negative(valid: float | int, test: float | int) -> None:
     for name, amount in (("valid", valid), ("test", test)):
         if not amount >= 0:
             raise UsageError(
