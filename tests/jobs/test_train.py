@@ -232,6 +232,8 @@ def test_a_persons_own_folders_are_neither_moved_nor_written_into(tmp_path, monk
     before = files_below(tmp_path)
     with pytest.raises(UsageError, match=r"already holds run.toml, tokenizer, data, .* choose another --out"):
         list(start(request_for(proj / "data", out, valid=[]), fresh=fresh))
+    with pytest.raises(UsageError, match=r"already holds run.toml"):
+        list(start(request_for(proj / "data", out, valid=[]), dry_run=True))
     assert files_below(tmp_path) == before
 
 

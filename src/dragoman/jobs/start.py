@@ -92,6 +92,7 @@ def start(
     folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
     with join_workers() as workers:
         if dry_run:
+            refuse_foreign(folder)
             with TemporaryDirectory() as scratch:
                 yield from begin(Path(scratch), folder, request, sources, began, workers) if workers.first else ()
         elif workers.first:
