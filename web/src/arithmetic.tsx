@@ -22,7 +22,7 @@ export function Arithmetic({ data }: { data: PageData }) {
           options={all.map(({ source }) => ({ value: source, label: SOURCES[source] }))}
         />
       )}
-      {data.live && data.model && canCalculate(data) && <OwnText text={data.look?.text ?? shown.words.join(" ")} />}
+      {data.live && data.model?.takes_text && canCalculate(data) && <OwnText text={data.look?.text ?? shown.words.join(" ")} />}
       <Intro shown={shown} />
       {shown.stages.map((stage, i) => <StageView key={`${shown.source} ${stage.name} ${shown.words.join(" ")}`} stage={stage} number={i + 1} />)}
       {shown.shuffle && <Shuffle shuffle={shown.shuffle} words={shown.words} />}

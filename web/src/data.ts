@@ -12,13 +12,13 @@ export interface PageData {
   version: string; // of dragoman
   live: boolean; // served: text can be typed, tokens forced; else a saved file
   title: string;
-  model: { name: string; family: string; task: string; parameters: number; shape: string } | null;
+  model: { name: string; family: string; task: string; parameters: number; shape: string; takes_text: boolean } | null; // takes_text: there is something to see of a text
   look: Look | null;
   arithmetic: Arithmetic[];
   positions: Positions | null;
   embeddings: Embeddings | null;
   training: Training | null;
-  python: string; // the lines that give the same numbers
+  python: string; // the lines that give the same numbers; "" where no text was looked at
 }
 
 // ── one text ────────────────────────────────────────────────────────────────────────────
@@ -229,7 +229,7 @@ export interface Neighbour {
 
 export interface Training {
   counted: string; // "tokens", "texts" or "images": what the loss is a mean over
-  finished: boolean;
+  finished: boolean; // nothing follows: the best model is saved
   steps: number; // planned
   reports: { step: number[]; minutes: number[]; loss: number[]; rate: number[]; speed: number[]; gradient: number[] };
   validations: { step: number[]; loss: number[]; scores: Record<string, (number | null)[]> }; // null where a validation lacks it
