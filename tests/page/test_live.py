@@ -92,6 +92,31 @@ def test_a_forced_token_changes_what_follows_and_can_be_undone(visit, live, reve
         expect(page.locator("#output-text")).to_have_text(before)
 
 
+def test_the_keyboard_goes_on_where_a_token_was_forced(visit, live):
+    """The button that was pressed is gone: the scrubber has the focus, and a line says what came of it."""
+    with visit(f"{live}#steps?step=3") as page:
+        button = page.locator("#top button").first
+        token = button.get_attribute("aria-label").removeprefix("force ")
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#forcing")).to_contain_text(f"{token} is forced at step 3. It writes: ")
+        expect(page.locator("#step")).to_be_focused()
+        expect(page.locator("main")).to_contain_text("the first 3 tokens, held fast up to the last, which was forced")
+        page.get_by_role("button", name="Undo forcing").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#forcing")).to_contain_text("Forcing is undone.")
+        expect(page.locator("#step")).to_be_focused()
+
+
+def test_a_text_of_blanks_is_not_asked_about(visit, live):
+    with visit(live) as page:
+        page.on("request", lambda asked: pytest.fail(asked.url))
+        page.fill("#ask-text", "  \n ")
+        page.get_by_role("button", name="Translate").click()
+        assert page.locator("#ask-text").evaluate("it => it.validationMessage") == "Type a text first."
+        assert page.locator("[role=alert]").count() == 0
+
+
 def test_a_mistake_is_shown_in_words(visit, live):
     with visit(live, allowed=REFUSED) as page:
         page.fill("#ask-text", "1 " * 300)
@@ -191,18 +216,20 @@ def test_an_open_page_shows_the_last_validation_before_its_run_ends(visit, run_f
     command += ["--steps", "120", "--set", "tokenizer.kind=words", "--set", "model.width=16", "--set", "model.heads=2"]
     command += ["--set", "model.layers=1", "--set", "model.hidden=16", "--set", "training.validate_every=50", "--page"]
     command += ["--threads", "1", "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    said = ""
-    while "the page of this run" not in said:
-        said = process.stderr.readline()
-    address = re.search(r"http://127\.0\.0\.1:\d+/", said)[0]
-    with visit(f"{address}#training", allowed=["ERR_CONNECTION_REFUSED"]) as page:
-        process.stderr.read()
-        assert process.wait() == 0
-        told = page.locator("#progress")
-        expect(told).to_contain_text("step 120 of 120")
-        expect(told).to_contain_text("finished")
-        expect(page.locator("label[for=flip]")).to_contain_text("Validation 3 of 3, at step 120")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        said = next(line for line in process.stderr if "the page of this run" in line)
+        address = re.search(r"http://127\.0\.0\.1:\d+/", said)[0]
+        with visit(f"{address}#training", allowed=["ERR_CONNECTION_REFUSED"]) as page:
+            process.stderr.read()
+            shows_the_end(page)
+    assert process.returncode == 0
+
+
+def shows_the_end(page):
+    told = page.locator("#progress")
+    expect(told).to_contain_text("step 120 of 120")
+    expect(told).to_contain_text("finished")
+    expect(page.locator("label[for=flip]")).to_contain_text("Validation 3 of 3, at step 120")
 
 
 # ── what it refuses ───────────────────────────────────────────────────────────────────────
@@ -322,7 +349,8 @@ def test_look_writes_what_the_name_says(model_folder, tmp_path, capsys, ending):
         (["look", "MODEL", ""], 2, "no text"),
         (["look", "nowhere", "1 2"], 3, "there is no model at nowhere"),
         (["look", "MODEL", "1 2", "--beam", "100000"], 2, "1,000"),
-        (["page", "nowhere"], 3, "no model"),
+        (["look", "MODEL", "1 2", "--number", "3"], 2, "--number 3 says which image"),
+        (["page", "nowhere"], 3, "there is no model at nowhere"),
         (["page", "MODEL", "--port", "70000"], 4, "port 70000 cannot be used"),
     ],
 )
@@ -332,6 +360,13 @@ def test_mistakes_of_the_commands(model_folder, tmp_path, monkeypatch, capsys, a
     said = capsys.readouterr().err
     assert named in said
     assert said.count("\n") == 1
+
+
+def test_a_blank_reference_is_none(model_folder, tmp_path, capsys):
+    out = tmp_path / "seen.json"
+    assert main(["look", str(model_folder), "1 2 3", "--target", " ", "--out", str(out)]) == 0
+    assert json.loads(out.read_text())["reference"] is None
+    assert "model error" not in capsys.readouterr().out
 
 
 def test_what_has_no_attention_is_not_drawn(tmp_path, capsys):

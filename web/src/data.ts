@@ -64,7 +64,8 @@ export interface WordWeights {
   weights: Packed; // target × source
   links: number[][]; // for each target word, the source words to light
   coverage: Packed; // for each source word, the sum over all target words
-  least: number; // the source word with the least coverage: was it dropped?
+  least: number; // the source word with the least coverage
+  dropped: boolean; // whether that is so little that the word may have been left out
 }
 
 export interface Reference {
@@ -148,7 +149,8 @@ export interface Arithmetic {
   source: "slides" | "toy" | "model";
   title: string;
   note: string; // what these numbers are
-  words: string[];
+  words: string[]; // those shown
+  counted: string; // what they are, after their number: "words", "tokens", "of 10 tokens"
   heads: number;
   width: number; // of a token's vector
   head_width: number;

@@ -8,6 +8,9 @@ import { fixed, short } from "./figures";
 import { FlipBook } from "./flip_book";
 import { ended } from "./page";
 
+/** Scores, as people write them. */
+const NAMES: Record<string, string> = { bleu: "BLEU", chrf: "chrF", perplexity: "Perplexity", accuracy: "Accuracy" };
+
 export function Training({ data }: { data: PageData }) {
   const training = data.training!;
   const at = training.reports.step.at(-1) ?? 0;
@@ -24,7 +27,7 @@ export function Training({ data }: { data: PageData }) {
         <div class="charts">
           <Loss training={training} />
           {Object.entries(training.validations.scores).map(([name, values]) => (
-            <Curve key={name} title={name} name={name} steps={training.validations.step} values={values} />
+            <Curve key={name} title={NAMES[name] ?? name} name={NAMES[name] ?? name} steps={training.validations.step} values={values} />
           ))}
           <Curve title="Learning rate" name="learning rate" steps={training.reports.step} values={training.reports.rate} />
           <Curve title={`Speed: ${training.counted} per second`} name={`${training.counted} per second`} steps={training.reports.step} values={training.reports.speed} />

@@ -14,6 +14,7 @@ from dragoman.seeing.looked import AttentionLayer, BestHead, GoldLinks, Side, To
 from dragoman.seeing.packed import pack
 
 DIGITS = 4  # of a weight
+LITTLE, FEW = 0.2, 0.5  # shares below which a word may have been dropped, and output words tell nothing of it
 LIT = 0.5  # a source word is lit whose weight is at least this share of the largest
 
 
@@ -57,7 +58,16 @@ def show_words(weights: Float[Tensor, "T S"], source: Tokens, target: Tokens) ->
         links=[row.nonzero().flatten().tolist() for row in lit],
         coverage=pack(coverage, 2),
         least=int(coverage.argmin()),
+        dropped=seems_dropped(coverage, len(words)),
     )
+
+
+def seems_dropped(coverage: Float[Tensor, " S"], written: int) -> bool:
+    """Whether the word that was looked at least has much less than a source word gets on the mean, written / source.
+
+    Where much fewer words are written than read, as of a date in words, each stands for several: nothing is said."""
+    mean = written / len(coverage)
+    return mean >= FEW and float(coverage.min()) < LITTLE * mean
 
 
 def against_gold(

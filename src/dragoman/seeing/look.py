@@ -32,11 +32,12 @@ def look(
     beam: int | None = None,
     force: Sequence[int] = (),
 ) -> Look:
-    """Everything that there is to see. `target` is a reference to score; `gold` links the words of `text` to its words,
-    or to those of the output where there is no reference, as Pharaoh writes them (0-0 1-2); `force` are tokens that the
-    output must begin with, or that come next after a writer's text."""
+    """Everything that there is to see. `target` is a reference to score, where it is not blank; `gold` links the words
+    of `text` to its words, or to those of the output where there is no reference, as Pharaoh writes them (0-0 1-2);
+    `force` are tokens that the output must begin with, or that come next after a writer's text."""
     refuse_wide(beam)
     learned: Any = load(model) if isinstance(model, str | Path) else model
+    target, gold = (given if given and given.strip() else None for given in (target, gold))
     refuse_unfit(learned, text, target, gold)
     if isinstance(learned, Translator):
         return look_at_translation(learned, text, target, gold, beam, list(force))

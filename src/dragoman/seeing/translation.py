@@ -57,7 +57,7 @@ def look_at_translation(
     whole = special.ended(best.tokens)
     watched = watch_translation(translator.model, tokenizers, source, best.tokens)
     sides: dict[Side, Tokens] = {
-        "source": show_tokens(tokenizers.source, source, after=special.end),
+        "source": show_tokens(tokenizers.source, source, text=clean(text), after=special.end),
         "given": show_tokens(tokenizers.target, whole[:-1], before=special.start),
         "written": show_tokens(tokenizers.target, whole[:-1], after=whole[-1]),
     }
@@ -99,7 +99,7 @@ def hold_against(
     tokenizers = translator.tokenizers
     [tokens] = tokenizers.target.encode([clean(target)])
     watched = watch_translation(translator.model, tokenizers, source, tokens)
-    written = show_tokens(tokenizers.target, tokens, after=tokenizers.special.end)
+    written = show_tokens(tokenizers.target, tokens, text=clean(target), after=tokenizers.special.end)
     return against_gold(gold, layers, watched.maps, sides["source"], written, "reference")
 
 
