@@ -1,4 +1,5 @@
 /** Screen 3: the output token by token: what it could have written, where it looked, what its gates did. */
+import { signal } from "@preact/signals";
 import type { Gate, Look, PageData, Step } from "./data";
 import { Bar, Screen, Scrubber } from "./controls";
 import { painted } from "./colours";
@@ -7,7 +8,6 @@ import { busy, failure, force, page } from "./page";
 import { choose, whole } from "./route";
 import { Scroll } from "./scroll";
 import { directionOf, quoted, Token, Tokens } from "./token";
-import { signal } from "@preact/signals";
 
 /** What forcing came to, said while the look that came of it is shown. */
 const forcing = signal<{ look: Look; sentence: string } | null>(null);

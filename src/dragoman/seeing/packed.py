@@ -39,7 +39,7 @@ def pack(tensor: Float[Tensor, "*shape"], digits: int | None = None) -> Packed:
     return Packed(shape=tuple(tensor.shape), digits=chosen, data=base64.b64encode(whole.tobytes()).decode())
 
 
-def pack_each(stack: Float[Tensor, "N *shape"], digits: int) -> list[Packed]:
+def pack_each(stack: Float[Tensor, " N *shape"], digits: int) -> list[Packed]:
     """Those along the first axis one by one, rounded together: a model has many small ones."""
     whole, _ = whole_numbers(stack, digits)
     shape = tuple(stack.shape[1:])
