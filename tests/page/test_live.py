@@ -203,10 +203,10 @@ def test_a_run_has_not_finished_while_it_is_being_written(run_folder):
     with only_writer(run_folder):
         assert not subject.training().finished
         assert subject.waiting()  # a page asked, and was not told the end
-        subject.page(live=True)
+        subject.page_for_a_browser()
         assert subject.waiting()
     assert subject.training().finished
-    subject.page(live=True)
+    subject.page_for_a_browser()
     assert not subject.waiting()
 
 

@@ -149,7 +149,7 @@ def train(
 
 def with_page(events: "Iterator[Event | Planned]", request: "Request") -> "Iterator[Event | Planned]":
     """The same events; as soon as the run has begun, its page is there."""
-    from dragoman.cli.page import is_waiting, page_beside
+    from dragoman.cli.page import page_beside
     from dragoman.jobs.start import Planned
     from dragoman.jobs.train import Finished, Notice
 
@@ -163,9 +163,20 @@ def with_page(events: "Iterator[Event | Planned]", request: "Request") -> "Itera
                 address = beside.enter_context(page_beside(folder))
                 yield Notice(f"the page of this run: {address}" if address else "the page of this run cannot be shown")
                 folder = None
-        patience = time.monotonic() + LAST_LOOK
-        while address and is_waiting(address) and time.monotonic() < patience:
-            time.sleep(0.5)
+        if address:
+            await_last_look(address)
+
+
+def await_last_look(address: str) -> None:
+    """Until an open page was told how the run ended, and a moment more for the answer to arrive."""
+    from dragoman.cli.page import is_waiting
+
+    began = time.monotonic()
+    if not is_waiting(address):
+        return  # nobody looks on
+    while is_waiting(address) and time.monotonic() - began < LAST_LOOK:
+        time.sleep(0.5)
+    time.sleep(0.5)
 
 
 def refuse_mistakes(request: "Request") -> None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -90,14 +91,22 @@ class Subject:
         return found
 
     def page(self, *, live: bool) -> str:
-        self.followed = time.monotonic()
         with self.one_at_a_time:
             learned, asked = self.learned(), self.asked or self.dev_sentence()
             seen = None if learned is None or asked is None else self.seen(learned, asked)
             data = page_data(self.path, learned, seen, options_of(asked if seen else None), live=live)
-        if data.training is not None and live:
-            self.told_the_end = data.training.finished
         return data.model_dump_json() if live else saved_page(data)
+
+    def page_for_a_browser(self) -> str:
+        """A note is kept of whether it holds the end of the run: what is finished now will be so in it."""
+        training = self.training()
+        self.followed = inf  # however long it takes
+        try:
+            page = self.page(live=True)
+        finally:
+            self.followed = time.monotonic()
+        self.told_the_end = training is not None and training.finished
+        return page
 
     def seen(self, learned: Learned, asked: LookRequest) -> Look | None:
         """None where this model cannot look at this: the curves and all else of the page are there all the same."""
@@ -162,7 +171,7 @@ class Handler(BaseHTTPRequestHandler):
             name, kind = BUILT[path]
             self.answer(lambda: built(name), kind)
         elif path == "/api/page":
-            self.answer(partial(self.subject.page, live=True))
+            self.answer(self.subject.page_for_a_browser)
         elif path == "/api/training":
             self.answer(self.training)
         elif path == "/api/waiting":
