@@ -21,7 +21,7 @@ export function screensOf(data: PageData): ScreenEntry[] {
   const { look } = data;
   const first = { translate: "Translate", write: "Write", fill: "Fill", read: "Read" }[kindOf(data)];
   // A text that was only read has its attention to show, with the form above it.
-  const hasFirst = look && look.kind !== "read" ? true : data.live && data.model && !look?.attention.length;
+  const hasFirst = look && look.kind !== "read" ? true : data.live && data.model?.takes_text && !look?.attention.length;
   const all: [boolean, ScreenEntry][] = [
     [Boolean(hasFirst), { name: "translate", label: first, Content: Translate }],
     [Boolean(look?.attention.length), { name: "attention", label: "Attention", Content: Attention }],

@@ -41,8 +41,10 @@ def page(
     from dragoman.cli.look import reads_images, refuse_unseen
     from dragoman.errors import DataError
 
-    refuse_unseen(Path(model))
-    if reads_images(Path(model)):
+    is_run = (Path(model) / "run.toml").exists()  # whose curves are there to see, whatever it trains
+    if not is_run:
+        refuse_unseen(Path(model))
+    if not is_run and reads_images(Path(model)):
         raise DataError("E-LOOK-02", f"{model} reads images, which are looked at by: dragoman look {model} IMAGE")
 
     from dragoman.jobs.machine import use_threads
@@ -50,8 +52,10 @@ def page(
 
     use_threads(threads)
     subject = Subject(Path(model), text)
-    if not (Path(model) / "run.toml").exists():
+    if not is_run:
         subject.needed()  # a run may not have a model yet; a model's folder must
+    if subject.asked is not None and subject.learned() is not None:
+        subject.look(subject.asked)  # so that what cannot be looked at is told here
     with serve(subject, port) as address:
         print(address, flush=True)
         print("dragoman: Ctrl-C ends the page", file=sys.stderr)
@@ -61,6 +65,20 @@ def page(
             webbrowser.open(address)
         threading.Event().wait()
     return 0
+
+
+def is_waiting(address: str) -> bool:
+    """Whether a browser looks at the page there that was not told yet how the run ended."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=5)
+    try:
+        connection.request("GET", "/api/waiting")
+        return connection.getresponse().read() == b"true"
+    except (OSError, HTTPException):  # its process is gone
+        return False
+    finally:
+        connection.close()
 
 
 @contextmanager

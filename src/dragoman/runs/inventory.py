@@ -239,7 +239,7 @@ def is_measured(line: dict[str, Any]) -> bool:
 
 
 def finite(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and math.isfinite(value) else None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def whole_number(value: Any) -> int | None:
