@@ -258,19 +258,22 @@ def finish(
     sentences, width, kinds = scores.shape
     worth = np.concatenate([beams.done_scores, scores.reshape(sentences, -1)], axis=1)
     best, sentence = best_places(worth, width), np.arange(sentences)[:, None]
-
-    def kept(before: Shaped[np.ndarray, "B W"], now: Shaped[np.ndarray, "#B #N"]) -> Shaped[np.ndarray, "B W"]:
-        now = np.broadcast_to(now, (sentences, width * kinds))
-        return np.concatenate([before, now], axis=1)[sentence, best]
-
     tokens = beams.tokens if kinds == 1 else beams.tokens.repeat(kinds, axis=1)
+    endings = (sentences, width * kinds)
     return beams._replace(
         done=np.concatenate([beams.done, tokens], axis=1)[sentence, best],
-        done_log_probs=kept(beams.done_log_probs, log_probs.reshape(sentences, -1)),
+        done_log_probs=kept(best, beams.done_log_probs, log_probs.reshape(endings)),
         done_scores=worth[sentence, best],
-        done_lengths=kept(beams.done_lengths, beams.written[:, None]),
-        done_ends=kept(beams.done_ends, np.tile(ends, width)[None]),
+        done_lengths=kept(best, beams.done_lengths, np.broadcast_to(beams.written[:, None], endings)),
+        done_ends=kept(best, beams.done_ends, np.broadcast_to(np.tile(ends, width), endings)),
     )
+
+
+def kept(
+    best: Int[np.ndarray, "B W"], before: Shaped[np.ndarray, "B W"], now: Shaped[np.ndarray, "B N"]
+) -> Shaped[np.ndarray, "B W"]:
+    """What is known of the best of those that ended before and now."""
+    return np.concatenate([before, now], axis=1)[np.arange(len(best))[:, None], best]
 
 
 def extend(beams: Beams, candidates: Candidates) -> tuple[Beams, Int[np.ndarray, "B W"]]:
