@@ -167,7 +167,7 @@ def test_a_run_without_checkpoints_is_said_to_be(run, capsys):
     shutil.rmtree(run / "checkpoints")
     code, out, _ = call(capsys, "verify", run)
     assert code == 0
-    assert "has no checkpoint: the same train command would begin at step 0" in out
+    assert "has no checkpoint to go on from: the same train command refuses it" in out
 
 
 # ── average ───────────────────────────────────────────────────────────────────────────────
@@ -298,9 +298,15 @@ def test_a_terminal_is_asked_and_told_what_goes(run, answer, gone):
     assert run.exists() is not gone
 
 
-def test_a_run_without_checkpoints_is_not_begun_again_over_its_model(trained, run):
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_run_without_whole_checkpoints_is_not_begun_again_over_its_model(trained, run, damaged):
     weights = (run / "model" / "weights.safetensors").read_bytes()
-    shutil.rmtree(run / "checkpoints")
-    with pytest.raises(DataError, match="a model and no checkpoint to go on from"):
+    for path in checkpoints(run):
+        if damaged:
+            flip_a_bit(path / "weights.safetensors")
+        else:
+            shutil.rmtree(path)
+    kind = r"whole checkpoint to go on from \(.*there is none before it\)" if damaged else "checkpoint to go on from"
+    with pytest.raises(DataError, match=f"a model and no {kind}"):
         train(trained.parents[1], run)
     assert (run / "model" / "weights.safetensors").read_bytes() == weights

@@ -1,15 +1,22 @@
 """What goes wrong on the way: no finite gradient, a disk without room, a machine that is another one."""
 
 import json
+import shutil
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import pytest
 import torch
 
-from dragoman.errors import DataError, SaveError, UsageError
+from dragoman.errors import DataError, Interrupted, SaveError, UsageError
+from dragoman.jobs import train as train_module
 from dragoman.jobs.request import Request
+from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Finished, Notice, Report
-from dragoman.runs.files import write_folder
+from dragoman.jobs.task import Measured
+from dragoman.jobs.train import Finished, Notice, Report, Validation
+from dragoman.runs.checkpoint import checkpoints
+from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.generated import write_corpus
 from dragoman.training.objectives import TranslationLoss
@@ -82,6 +89,52 @@ def test_half_the_rate_may_be_enough_and_a_stop_in_between_changes_nothing(corpu
         ends.append((newest / "weights.safetensors").read_bytes())
         assert json.loads((newest / "state.json").read_text())["slowed"] == 0.5
     assert ends[0] == ends[1]
+
+
+def test_going_back_keeps_the_better_model_that_was_made_in_between(corpus, tmp_path, monkeypatch):
+    """Steps 7 to 11 are refused after a validation at step 6; the checkpoint gone back to is of step 4."""
+    found, count = [9.0, 3.0, 5.0, 4.0], train_module.count_step
+
+    def refuse(run, step, clock):
+        bad = run.progress.slowed == 1 and step.number > 6
+        count(run, step._replace(applied=step.applied and not bad), clock)
+
+    def measure(*_):
+        return Measured(found.pop(0), {}, [])
+
+    monkeypatch.setattr("dragoman.jobs.train.count_step", refuse)
+    monkeypatch.setattr("dragoman.jobs.translating.Translating.measure", measure)
+    events = list(start(request_for(corpus, tmp_path / "run", steps=12, save_every=4, validate_every=6, average=1)))
+    best = [(event.step, event.best) for event in events if isinstance(event, Validation)]
+    assert best == [(6, True), (6, False), (12, False)]
+    assert events[-1].best_nats == 3.0
+
+
+def test_after_a_damaged_checkpoint_what_is_saved_next_stays(corpus, tmp_path):
+    """Whether by a signal or as planned, with a single checkpoint to keep: it is not the damaged one that is kept."""
+    run, request = tmp_path / "run", request_for(corpus, tmp_path / "run", steps=20, average=1)
+    until(start(request), 10)
+    kept = tmp_path / "kept"
+    shutil.copytree(run / "checkpoints" / "step-00000008", kept)
+    until(start(request), 14)
+    kept.rename(run / "checkpoints" / "step-00000008")
+    (run / "checkpoints" / "step-00000012" / "weights.safetensors").write_bytes(b"")
+    said = []
+    with pytest.raises(Interrupted):
+        stopped_at(10, request, said)
+    assert any("going back to the one before" in sentence for sentence in said)
+    assert [path.name for path in checkpoints(run)] == ["step-00000010", "step-00000008"]  # this one was planned
+    check_folder(run / "checkpoints" / "step-00000010")
+    assert (run / "checkpoints" / "step-00000012.aside").is_dir()
+
+
+def stopped_at(step, request, said):
+    """With a stop of our own instead of a signal."""
+    stop = Stop()
+    with patch("dragoman.jobs.start.polite_stop", lambda: nullcontext(stop)):
+        for event in start(request):
+            said += [event.sentence] if isinstance(event, Notice) else []
+            stop.asked = isinstance(event, Report) and event.step == step
 
 
 def until(events, stop):

@@ -18,6 +18,7 @@ from dragoman.runs.checkpoint import (
     planned_checkpoints,
     remove_old_checkpoints,
     save_checkpoint,
+    set_aside_others,
 )
 from dragoman.runs.files import check_folder, recover_folder, write_file, write_folder
 from dragoman.runs.lock import only_writer
@@ -91,8 +92,46 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path):
     optimizer = make_optimizer("sgd", model, 0.01)
     for step in (9, 10, 100):
         save_checkpoint(tmp_path, step, model, optimizer, {})
-    remove_old_checkpoints(tmp_path, keep=planned_checkpoints(tmp_path, 10, last=999)[1:])
+    keep = planned_checkpoints(tmp_path, 10, last=999)[1:]
+    assert remove_old_checkpoints(tmp_path, checkpoint_folder(tmp_path, 100), keep) == []
     assert [path.name for path in checkpoints(tmp_path)] == ["step-00000100", "step-00000010"]
+
+
+def test_what_is_newer_than_the_checkpoint_just_saved_never_drives_it_out(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (10, 20, 30):
+        save_checkpoint(tmp_path, step, model, optimizer, {})
+    saved = save_checkpoint(tmp_path, 18, model, optimizer, {})
+    remove_old_checkpoints(tmp_path, saved, keep=[])
+    assert [path.name[-2:] for path in checkpoints(tmp_path)] == ["30", "20", "18"]
+
+
+def test_damaged_checkpoints_and_those_beyond_are_set_aside_and_not_removed(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (10, 20, 30, 40):
+        save_checkpoint(tmp_path, step, model, optimizer, {})
+    flip_a_bit(checkpoint_folder(tmp_path, 10) / "weights.safetensors")
+    set_aside_others(tmp_path, 30)
+    assert [path.name[-2:] for path in checkpoints(tmp_path)] == ["30", "20"]
+    aside = sorted(path.name for path in (tmp_path / "checkpoints").glob("*.aside"))
+    assert aside == ["step-00000010.aside", "step-00000040.aside"]
+
+
+def test_a_checkpoint_that_cannot_be_removed_is_named_and_nothing_ends(tmp_path, monkeypatch):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (10, 20):
+        saved = save_checkpoint(tmp_path, step, model, optimizer, {})
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("dragoman.runs.checkpoint.shutil.rmtree", refuse)
+    [said] = remove_old_checkpoints(tmp_path, saved, keep=[])
+    assert "step-00000010.old cannot be removed (Permission denied)" in said
+    assert [path.name[-2:] for path in checkpoints(tmp_path)] == ["20"]
 
 
 def test_a_checkpoint_of_an_interruption_does_not_count_as_planned(tmp_path):

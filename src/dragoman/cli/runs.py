@@ -302,7 +302,7 @@ def draw_resume(run: Path, resume: Path | None, found: list["Part"]) -> str:
     if resume is not None:
         return f"the same train command goes on from {resume}, step {step_at(resume):,}"
     has = "no whole checkpoint" if any(part.name.startswith("checkpoints/") for part in found) else "no checkpoint"
-    return f"{run} has {has}: the same train command would begin at step 0, and write model/ anew"
+    return f"{run} has {has} to go on from: the same train command refuses it, and --fresh begins anew"
 
 
 # ── average ───────────────────────────────────────────────────────────────────────────────

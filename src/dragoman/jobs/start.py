@@ -33,7 +33,7 @@ from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
-from dragoman.runs.checkpoint import SCRATCH, checkpoints, newest_whole_checkpoint, save_checkpoint
+from dragoman.runs.checkpoint import SCRATCH, newest_whole_checkpoint, save_checkpoint
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, open_model
@@ -351,13 +351,15 @@ def as_asked(workers: Workers, training: TrainingConfig) -> Workers:
 
 
 def refuse_lost_checkpoints(folder: Path) -> None:
-    """Without them a run would begin at step 1 again, and put a worse model in the place of the one it made."""
-    if (folder / "model").is_dir() and not checkpoints(folder):
-        raise DataError(
-            "E-RUN-16",
-            f"{folder} has a model and no checkpoint to go on from; begin anew with --fresh, which moves it aside, or "
-            f"train on from the model: --from {folder} --out NEW",
-        )
+    """Without them a run would begin at step 1 again, and put a worse model in the place of the one it made; or begin
+    with random weights where it was given others. There is one from before run.toml was written."""
+    found, said = newest_whole_checkpoint(folder)
+    if found is None:
+        model = (folder / "model").is_dir()
+        kind = f"{'a model' if model else 'settings'} and no {'whole ' if said else ''}checkpoint to go on from"
+        why = f" ({'; '.join(said)})" if said else ""
+        onward = f", or train on from the model: --from {folder} --out NEW" if model else ""
+        raise DataError("E-RUN-16", f"{folder} has {kind}{why}; begin anew with --fresh, which moves it aside{onward}")
 
 
 def steps_saved(folder: Path) -> int:

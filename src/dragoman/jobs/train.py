@@ -35,6 +35,7 @@ from dragoman.runs.checkpoint import (
     remove_leftovers,
     remove_old_checkpoints,
     save_checkpoint,
+    set_aside_others,
     step_of,
 )
 from dragoman.runs.model import save_model
@@ -158,18 +159,20 @@ class Run:
     def batch(self, place: int) -> Any:
         return self.order.batch(*divmod(place, len(self.order)))
 
-    def save(self) -> None:
+    def save(self) -> list[str]:
+        """A checkpoint of now; what is said about older ones that cannot be removed."""
         if not self.workers.first:
             self.hand_over()
-            return
-        carried = self.objective.carried()
-        save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress), carried)
-        remove_old_checkpoints(self.folder, keep=self.planned_checkpoints())  # the new one was read back by now
+            return []
+        carried, state = self.objective.carried(), vars(self.progress)
+        saved = save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, state, carried)
+        return remove_old_checkpoints(self.folder, saved, keep=self.planned_checkpoints())  # it was read back by now
 
     def planned_checkpoints(self) -> list[Path]:
-        """The newest of those that would be there without any interruption."""
+        """The newest of those that would be there without any interruption, up to now."""
         t = self.training
-        return planned_checkpoints(self.folder, t.save_every, last=t.steps)[: t.average]
+        found = planned_checkpoints(self.folder, t.save_every, last=t.steps)
+        return [path for path in found if step_of(path) <= self.progress.step][: t.average]
 
     def save_model(self, model: nn.Module) -> None:
         config: Any = self.model.config
@@ -200,6 +203,8 @@ class Run:
             remove_leftovers(self.folder)
             path, said = newest_whole_checkpoint(self.folder)
         self.load(path)
+        if path:
+            set_aside_others(self.folder, step_of(path))
         if self.training.steps > self.progress.steps:  # a new run, or more steps were asked for
             self.progress.stopped, self.progress.validations_since_best = "", 0
         self.progress.steps = self.training.steps
@@ -244,7 +249,7 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
         run.progress.seconds = clock.seconds()
         planned = is_due(step.number, t.save_every, t.steps) and (not run.progress.refused or step.number == t.steps)
         if planned or run.progress.stopped or stop.asked:
-            run.save()
+            yield from map(Notice, run.save())
         if stop.asked:
             raise Interrupted("E-RUN-07", f"stopped at step {step.number:,} and saved; the same command goes on")
     finished = finish(run)
@@ -334,11 +339,16 @@ def go_back(run: Run, log: Log | None) -> Notice:
             f"checkpoint is kept. Look at the batches that log.jsonl names, or begin anew with "
             f"--fresh --set training.rate={rate / 5:g}",
         )
+    best, since = run.progress.best_nats, run.progress.validations_since_best
     run.load(path)
     run.progress.slowed = SLOWER
+    if best < run.progress.best_nats:  # the model of that validation is still there, and only a better one replaces it
+        run.progress.best_nats, run.progress.validations_since_best = best, since
     good = run.progress.step
+    if path:
+        set_aside_others(run.folder, good)
     if log:
-        refused = [line for line in read_log(log.path) if line["kind"] == "refused" and line["step"] > good]
+        refused = [line for line in read_log(log.path) if line.get("kind") == "refused" and line["step"] > good]
         log.drop_after(good)
         log.write({"kind": "returned", "step": good, "from_step": bad, "rate": rate, "refused": refused})
     return Notice(
@@ -355,7 +365,7 @@ def validate(run: Run, model: nn.Module, log: Log | None) -> Validation:
     measured = run.task.measure(model, run.training)
     progress = run.progress
     best = measured.nats_per_token < progress.best_nats
-    progress.best_nats = min(measured.nats_per_token, progress.best_nats)
+    progress.best_nats = measured.nats_per_token if best else progress.best_nats  # NaN is never the best
     progress.validations_since_best = 0 if best else progress.validations_since_best + 1
     if run.training.patience and progress.validations_since_best >= run.training.patience:
         progress.stopped = f"no better validation in {run.training.patience} of them"
