@@ -156,6 +156,19 @@ def test_an_average_is_the_mean_of_each_parameter(tmp_path):
     assert averaged.keys() == weights_of(model).keys()
 
 
+ODD = [b"5\n", b"null\n", b'{"kind":"report"}\n', b'{"step":"x"}\n', b"\xff\xfe\n", '{"step": 2, "s": "ü'.encode()[:-1]]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_lines_of_a_log_are_left_out_when_a_run_goes_on(tmp_path, odd):
+    log = Log(tmp_path / "log.jsonl")
+    log.write({"kind": "report", "step": 1})
+    with log.path.open("ab") as file:
+        file.write(odd)
+    Log(log.path, after_step=4).write({"kind": "report", "step": 5})
+    assert [json.loads(line)["step"] for line in log.path.read_text().splitlines()] == [1, 5]
+
+
 # ── files ─────────────────────────────────────────────────────────────────────────────────
 
 

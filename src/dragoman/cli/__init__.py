@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
+from dragoman.cli.streams import let_go, tell
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ def main(arguments: list[str] | None = None) -> int:
     except DragomanError as problem:
         if os.environ.get("RANK", "0") == "0":  # of several workers, the first speaks for all
             sentence = "".join(letter if letter.isprintable() else " " for letter in problem.sentence)  # one line
-            print(f"dragoman: {sentence} [{problem.id}]", file=sys.stderr)
+            tell(f"dragoman: {sentence} [{problem.id}]")
         return problem.exit_code
     except KeyboardInterrupt:
-        print("dragoman: interrupted", file=sys.stderr)
+        tell("dragoman: interrupted")
         return 130
     except BrokenPipeError:  # whoever reads our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -84,4 +85,6 @@ def call(arguments: list[str] | None) -> int:
 
 
 def run() -> None:
-    sys.exit(main())
+    code = main()
+    let_go(sys.stderr)  # or what it could not take would change the exit code
+    sys.exit(code)

@@ -121,10 +121,11 @@ def time_of(seconds: float) -> datetime:
 @app.command
 def show(run: Run, /, *, as_json: Json = False) -> None:
     """show what a run holds: its settings, data, versions and checkpoints, and how it went; every byte is checked"""
-    from dragoman.runs.inventory import parts, progress_of, read_log, read_settings, refuse_no_run
+    from dragoman.runs.inventory import LOG, parts, progress_of, read_settings, refuse_no_run
+    from dragoman.runs.record import read_log
 
     refuse_no_run(run)
-    settings, log = read_settings(run), read_log(run)
+    settings, log = read_settings(run), read_log(run / LOG)
     values = {
         "run": str(run),
         "problem": settings.problem,
@@ -176,7 +177,8 @@ def part_values(run: Path, part: "Part") -> dict[str, Any]:
 
 def model_card(run: Path) -> dict[str, Any] | None:
     from dragoman.cli.kind import kind_of
-    from dragoman.runs.inventory import as_object, count_numbers, model_path
+    from dragoman.runs.inventory import count_numbers, model_path
+    from dragoman.runs.record import as_object
 
     folder = model_path(run)
     try:

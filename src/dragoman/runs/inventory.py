@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import DataError, DragomanError, MachineError, UsageError
 from dragoman.runs.files import MANIFEST, check_folder
-from dragoman.runs.record import read_toml
+from dragoman.runs.record import as_object, read_log, read_toml
 
 SETTINGS, LOG, LOCK = "run.toml", "log.jsonl", ".lock"
 FOLDERS = ("checkpoints", "model", "tokenizer", "data")
@@ -143,23 +143,6 @@ def read_settings(run: Path) -> Settings:
     return Settings(sections, f"{SETTINGS} has no section {', '.join(absent)}: it is cut off" if absent else "")
 
 
-def read_log(run: Path) -> list[dict[str, Any]]:
-    """Its lines; one that a crash cut off is left out."""
-    try:
-        text = (run / LOG).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    return [line for line in map(as_object, text.split("\n")) if isinstance(line.get("step"), int)]
-
-
-def as_object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def checkpoint_paths(run: Path) -> list[Path]:
     """Newest first, as a run that goes on tries them; half-written ones have other names."""
     return sorted((p for p in (run / "checkpoints").glob("step-*") if p.name[5:].isdigit()), reverse=True)
@@ -267,7 +250,7 @@ def summarise(run: Path) -> Summary:
         run,
         str(about.get("task", "translate" if about else "")),
         str(about.get("family", "")),
-        progress_of(run, settings, read_log(run)),
+        progress_of(run, settings, read_log(run / LOG)),
         size,
         written,
         [settings.problem] if settings.problem else [f"{part.name} {part.problem}" for part in seen(run, settings)],
@@ -317,7 +300,7 @@ def parts(run: Path, settings: Settings, look: Callable[[Path], str] = inspect) 
         found.append(Part("tokenizer", look(run / "tokenizer") if (run / "tokenizer").exists() else "is missing"))
     if model.exists():
         found.append(Part(model.name, look(model)))
-    elif any(line.get("best") for line in read_log(run)):
+    elif any(line.get("best") for line in read_log(run / LOG)):
         found.append(Part("model", "is missing, though a validation has saved one"))
     for path in checkpoint_paths(run):
         problem = look(path)

@@ -44,16 +44,28 @@ def read_toml(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Its whole lines; the last one may have been cut off by a crash, or be in the middle of being written."""
+    """Its whole lines, each of some step; the last one may have been cut off by a crash, within a letter too, or be in
+    the middle of being written."""
     if not path.is_file():
         return []
-    found = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line for line in map(as_object, text.split("\n")) if is_step(line.get("step"))]
+
+
+def as_object(text: str) -> dict[str, Any]:
+    """What a line or a file of JSON says, where it is an object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_step(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Log:
