@@ -140,7 +140,7 @@ def test_a_folder_that_is_no_run_is_refused(command, tmp_path, capsys):
 def test_a_whole_run_is_said_to_be(run, capsys):
     code, out, error = call(capsys, "verify", run)
     assert (code, error) == (0, "")
-    assert out.count("whole ") == 6
+    assert out.count("whole ") == 7
     assert out.splitlines()[-1].endswith("step-00000009, step 9")
 
 
@@ -159,7 +159,7 @@ def test_damage_is_named_and_what_a_resume_would_use(run, trained, capsys):
     assert f"goes on from {run}/checkpoints/step-00000006, step 6" in out
     _, out, _ = call(capsys, "verify", run, "--json")
     values = [json.loads(line) for line in out.splitlines()]
-    assert [one["whole"] for one in values[:-1]] == [True, False, False, False, True, True]
+    assert [one["whole"] for one in values[:-1]] == [True, False, True, False, False, True, True]
     assert values[-1]["resume"].endswith("step-00000006")
 
 

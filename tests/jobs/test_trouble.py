@@ -137,6 +137,19 @@ def stopped_at(step, request, said):
             stop.asked = isinstance(event, Report) and event.step == step
 
 
+def test_a_run_whose_data_were_damaged_does_not_go_on_with_them(corpus, tmp_path):
+    run = tmp_path / "run"
+    until(start(request_for(corpus, run)), 5)
+    ids = run / "data" / "train" / "ids.bin"
+    content = bytearray(ids.read_bytes())
+    content[100] ^= 4
+    ids.write_bytes(content)
+    with pytest.raises(DataError, match=r"the checksum of train/ids.bin differs from its manifest"):
+        list(start(request_for(corpus, run)))
+    (run / "data" / "manifest.json").unlink()  # as if it had been begun before data were sealed
+    assert isinstance(list(start(request_for(corpus, run)))[-1], Finished)
+
+
 def until(events, stop):
     """The events up to the report of this step, and no further: as a kill would have it."""
     found = []

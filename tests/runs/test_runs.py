@@ -4,10 +4,13 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
 from dragoman.errors import DataError, MachineError, SaveError, UsageError
+from dragoman.images.index import IndexWriter
+from dragoman.images.pixels import Form
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.runs.checkpoint import (
     average_weights,
@@ -20,12 +23,14 @@ from dragoman.runs.checkpoint import (
     save_checkpoint,
     set_aside_others,
 )
+from dragoman.runs.data import refuse_damaged_data, seal_data
 from dragoman.runs.files import check_folder, recover_folder, write_file, write_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import open_model, save_model
 from dragoman.runs.record import Log, read_log, read_toml, to_toml, write_toml
 from dragoman.runs.weights import load_weights, weights_of
 from dragoman.text.batches import make_batch
+from dragoman.text.index import PairIndex, write_index
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
 from dragoman.training.loop import train
@@ -282,6 +287,71 @@ def test_weights_that_do_not_fit_are_listed(tmp_path):
         DataError, match=r"extra is left over; source_embedding.table.weight is \(12, 16\) and must be \(11, 16\)"
     ):
         load_weights(model, weights, tmp_path)
+
+
+def full(path):
+    """A file that takes nothing: the disk is full."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to("/dev/full")
+
+
+def test_a_full_disk_ends_every_kind_of_save_in_a_sentence(tmp_path):
+    full(tmp_path / ".lock")
+    with pytest.raises(SaveError, match=r"\.lock could not be saved"), only_writer(tmp_path):
+        pass
+    full(tmp_path / "train" / "ids.bin")
+    with pytest.raises(SaveError, match=r"token ids could not be written .*No space left"):
+        write_index(tmp_path / "train", [[([4, 5], [6])]], 10, {})
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="bytes", vocabulary=300), [("a b c", "a b c")])
+
+    def save(ready):
+        full(ready / "joint.bytes.json")
+        tokenizers.save(ready)
+
+    with pytest.raises(SaveError, match="No space left on device"):
+        write_folder(tmp_path / "tokenizer", save)
+    full(tmp_path / "images" / "pixels.bin")
+    with (
+        pytest.raises(SaveError, match="could not be written"),
+        IndexWriter(tmp_path / "images", Form(1, 2, 2), "int64", ()) as writer,
+    ):
+        writer.add(np.zeros((1, 2, 2), np.uint8), 1)
+
+
+# ── data ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def data(tmp_path):
+    write_index(tmp_path / "data" / "train", [[([4, 5], [6]), ([7], [8, 9])]], 10, {"read": 2})
+    write_file(tmp_path / "data" / "valid.json", json.dumps([["a", "b"]]))
+    (tmp_path / "data" / "mine.txt").write_text("not of the run")
+    seal_data(tmp_path)
+    return tmp_path
+
+
+def test_data_that_are_whole_are_gone_on_with_whatever_stands_beside_them(data):
+    (data / "data" / "mine.txt").write_text("changed")
+    refuse_damaged_data(data)
+
+
+def test_a_flipped_bit_or_a_cut_in_the_data_is_refused_by_name(data):
+    for name in ("train/ids.bin", "train/offsets.bin", "train/index.json", "valid.json"):
+        before = (data / "data" / name).read_bytes()
+        flip_a_bit(data / "data" / name)
+        with pytest.raises(DataError, match=f"the checksum of {name} differs from its manifest; begin anew") as caught:
+            refuse_damaged_data(data)
+        assert caught.value.id == "E-DATA-08"
+        (data / "data" / name).write_bytes(before)
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"pairs": 2, "dtype"', '{"pairs": "2", "dtype": 5, "about": {}}'])
+def test_an_index_without_a_seal_that_cannot_be_read_is_refused_in_a_sentence(data, content):
+    (data / "data" / "manifest.json").unlink()
+    (data / "data" / "train" / "index.json").write_text(content)
+    refuse_damaged_data(data)
+    with pytest.raises(DataError, match=r"the index of token ids in .* is damaged"):
+        PairIndex(data / "data" / "train")
 
 
 # ── records ───────────────────────────────────────────────────────────────────────────────

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from dragoman.config import Settings
-from dragoman.errors import DataError
-from dragoman.runs.files import check_folder, write_file, write_folder
+from dragoman.errors import DataError, SaveError
+from dragoman.runs.files import check_folder, save_failed, write_file, write_folder
 from dragoman.text.check import odd_bytes
 from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty
 from dragoman.text.index import PairIndex, write_index
@@ -109,7 +109,10 @@ def numbered(corpus: Corpus, dropped: Dropped | None = None) -> Iterator[tuple[i
 def open_prepared(run: Path) -> Prepared:
     check_folder(run / "tokenizer")
     train, valid = PairIndex(run / "data" / "train"), PairIndex(run / "data" / "valid")
-    texts = [Pair(*pair) for pair in json.loads((run / "data" / "valid.json").read_text(encoding="utf-8"))]
+    try:
+        texts = [Pair(*pair) for pair in json.loads((run / "data" / "valid.json").read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        raise DataError("E-DATA-08", f"{run / 'data' / 'valid.json'} is damaged; begin anew with --fresh") from None
     return Prepared(open_tokenizers(run / "tokenizer"), train, valid, texts)
 
 
@@ -118,7 +121,10 @@ def encode_valid(
 ) -> list[Pair]:
     """The validation part as ids, and as the texts that outputs are compared with."""
     dropped, texts = Dropped(), list[Pair]()
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as problem:
+        raise SaveError("E-SAVE-01", save_failed(folder, problem)) from problem
     for line, raw in pairs:
         if pair := keep(raw, line, dropped):
             texts.append(pair)

@@ -34,6 +34,7 @@ from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
 from dragoman.runs.checkpoint import SCRATCH, newest_whole_checkpoint, save_checkpoint
+from dragoman.runs.data import refuse_damaged_data, seal_data
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, open_model
@@ -200,6 +201,7 @@ def begin(
     vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
     refuse_full_disk(named, disk_needed(run))
     yield Planned(describe(run, named, timing, began.seconds(), vectors))
+    seal_data(folder)
     run.progress.steps = training.steps
     run.save()  # from here on a kill costs nothing
     write_toml(folder / "run.toml", record(request, sources, run, timing, minutes, vectors))
@@ -322,6 +324,7 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
     refuse_changes(request.lasting(), before.lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
     refuse_lost_checkpoints(folder)
+    refuse_damaged_data(folder)
     task = job_of(name, family).reopen(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     done = steps_saved(folder) if training.steps < recorded["training"]["steps"] else 0

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -63,15 +63,14 @@ def write_folder(path: Path, fill: Callable[[Path], None], size: int = 0) -> Non
         raise SaveError("E-SAVE-01", save_failed(path, problem)) from problem
 
 
-def seal(folder: Path) -> None:
-    """Force the files to disk, then a list of their hashes, then the folders they are in."""
-    inside = sorted(folder.rglob("*"))
-    files = [path for path in inside if path.is_file()]
+def seal(folder: Path, files: Sequence[Path] | None = None) -> None:
+    """Force the files to disk, all in the folder or these of it, then a list of their hashes, then their folders."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()] if files is None else files
     for file in files:
         force_to_disk(file)
     manifest = folder / MANIFEST
     manifest.write_text(json.dumps({str(file.relative_to(folder)): sha256(file) for file in files}, indent=1))
-    for path in [manifest, *(path for path in inside if path.is_dir()), folder]:
+    for path in [manifest, *sorted({file.parent for file in files} - {folder}), folder]:
         force_to_disk(path)
 
 
@@ -98,7 +97,7 @@ def refuse_full_disk(path: Path, size: int) -> None:
     if free < size + ROOM:
         raise SaveError(
             "E-SAVE-02",
-            f"{path} needs {(size + ROOM) / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free on that disk; what was "
+            f"{path} needs {(size + ROOM) / 1e6:,.2f} MB and {free / 1e6:,.2f} MB are free on that disk; what was "
             "saved before is intact: free space and run the same command",
         )
 

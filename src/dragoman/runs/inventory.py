@@ -32,7 +32,7 @@ OURS = "|".join(  # every file of a run, by its name
         rf"model{REPLACED}/((weights|shortlist)\.safetensors|(config|manifest)\.json)",
         rf"(model{REPLACED}/)?tokenizer{REPLACED}/((tokenizer|manifest)\.json|{SIDE})",
         r"\.scratch-[^/]+/checkpoints/step-\d+(\.new)?/((weights|optimizer)\.safetensors|(state|manifest)\.json)",
-        r"data/valid\.json(\.new)?",
+        r"data/(valid\.json(\.new)?|manifest\.json)",
         r"data/(train|valid)/(index\.json(\.new)?|(ids|offsets|pixels|answers)\.bin)",
         r"data/pairs/(index\.json|(train|valid|part-\d+)\.(keys|counts))",
     )
@@ -293,11 +293,13 @@ class Part(NamedTuple):
 
 
 def parts(run: Path, settings: Settings, look: Callable[[Path], str] = inspect) -> list[Part]:
-    """The tokenizer, the model and every checkpoint, newest first, each with what `look` finds wrong with it."""
+    """The tokenizer, the data, the model and every checkpoint, newest first, each with what `look` finds wrong."""
     found = [Part(SETTINGS, "" if not settings.problem else settings.problem.removeprefix(SETTINGS).strip())]
     model = model_path(run)
     if settings.section("tokenizer") or (run / "tokenizer").exists():
         found.append(Part("tokenizer", look(run / "tokenizer") if (run / "tokenizer").exists() else "is missing"))
+    if (run / "data" / MANIFEST).exists():  # older runs have none
+        found.append(Part("data", look(run / "data")))
     if model.exists():
         found.append(Part(model.name, look(model)))
     elif any(line.get("best") for line in read_log(run / LOG)):
