@@ -27,6 +27,7 @@ from dragoman.jobs import plan
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.record import Timing, describe, other_machine, record, refuse_changed_files
+from dragoman.jobs.recorded import read_recorded, reopen_task
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
@@ -38,9 +39,10 @@ from dragoman.runs.data import refuse_damaged_data, seal_data
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, open_model
-from dragoman.runs.record import read_toml, write_toml
+from dragoman.runs.record import write_toml
 from dragoman.runs.weights import take_over
 from dragoman.text.stream import WindowOrder
+from dragoman.training.learner import fitting_into_memory
 from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
 from dragoman.training.rows import LearnsByRows
 from dragoman.training.settings import TrainingConfig
@@ -147,7 +149,7 @@ def assist(folder: Path, workers: Workers) -> Iterator[Event]:
     """What every other worker does: open the run when it is ready, and train with the first."""
     steps = workers.tell(0)
     if steps:  # else the first one says what is wrong
-        recorded = read_toml(folder / "run.toml")
+        recorded = read_recorded(folder)
         training = TrainingConfig.read({**recorded["training"], "steps": steps}, section="training")
         with polite_stop() as stop:
             yield from resume_and_follow(reopen(folder, recorded, training, workers), stop)
@@ -190,7 +192,8 @@ def begin(
     asked = share_out(task, config, asked, workers) | asked
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
     moment = 1.0 if counted else min(LONGEST_TIMING, TIMING * 60 * minutes)
-    timing = time_run(folder, task, config, asked, request.seed, moment, workers.size)
+    with fitting_into_memory("a step of this run, or its validation,"):
+        timing = time_run(folder, task, config, asked, request.seed, moment, workers.size)
     left = 60 * minutes - began.seconds_used()
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
     if training.steps == 1 and "steps" not in asked and not request.epochs:
@@ -318,14 +321,14 @@ def disk_needed(run: Run) -> int:
 
 def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event | Planned, None, Run]:
     recover_folder(folder / "model")
-    recorded = read_toml(folder / "run.toml")
+    recorded = read_recorded(folder)
     name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
     before = Request.read({**recorded["asked"], "task": name, "family": family}, section="asked")
     refuse_changes(request.lasting(), before.lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
     refuse_lost_checkpoints(folder)
     refuse_damaged_data(folder)
-    task = job_of(name, family).reopen(folder, recorded)
+    task = reopen_task(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     done = steps_saved(folder) if training.steps < recorded["training"]["steps"] else 0
     if training.steps < done:
@@ -343,7 +346,7 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
 def reopen(folder: Path, recorded: dict[str, Any], training: TrainingConfig, workers: Workers) -> Run:
     """The run as it was begun, before its newest checkpoint is loaded."""
     name, family, seed = recorded["run"].get("task", "translate"), recorded["run"]["family"], recorded["asked"]["seed"]
-    task = job_of(name, family).reopen(folder, recorded)
+    task = reopen_task(folder, recorded)
     config = find_family(name, family).config.read(recorded["model"], section="model")
     return Run(folder, task, training, build_model(config, seed), seed, as_asked(workers, training))
 
