@@ -230,6 +230,13 @@ def test_a_damaged_checkpoint_is_not_averaged(run):
 
 
 @pytest.mark.parametrize(
+    "name", ["model/shortlist.safetensors", "data/manifest.json", "checkpoints/step-00000060.aside/state.json"]
+)
+def test_what_a_run_may_hold_goes_when_it_is_removed(name):
+    assert is_ours(name)
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "notes.txt", "page.html", "run.toml.old", "corpus/train.source", "data/mine.tsv", "data/train/mine.bin",

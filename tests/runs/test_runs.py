@@ -1,6 +1,7 @@
 """A run's folder: whole or not there, and exactly what was saved."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -24,15 +25,16 @@ from dragoman.runs.checkpoint import (
     set_aside_others,
 )
 from dragoman.runs.data import refuse_damaged_data, seal_data
-from dragoman.runs.files import check_folder, recover_folder, write_file, write_folder
+from dragoman.runs.files import check_folder, read_json, recover_folder, write_file, write_folder
+from dragoman.runs.inventory import count_numbers, glance
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import open_model, save_model
 from dragoman.runs.record import Log, read_log, read_toml, to_toml, write_toml
-from dragoman.runs.weights import load_weights, weights_of
+from dragoman.runs.weights import load_weights, read_tensors, weights_of
 from dragoman.text.batches import make_batch
 from dragoman.text.index import PairIndex, write_index
 from dragoman.text.special import SpecialIds
-from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
+from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers, open_tokenizers
 from dragoman.training.loop import train
 from dragoman.training.objectives import translation_loss
 from dragoman.training.optimizers import make_optimizer
@@ -355,6 +357,31 @@ def test_an_index_without_a_seal_that_cannot_be_read_is_refused_in_a_sentence(da
 
 
 # ── records ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_and_not_waited_for(saved, kind):
+    folder = saved[0]
+
+    def put(path):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+        return path
+
+    put(folder / "log.jsonl")
+    assert read_log(folder / "log.jsonl") == []
+    with pytest.raises(DataError, match="must be a file"):
+        read_toml(put(folder / "run.toml"))
+    for name in ("config.json", "weights.safetensors", "manifest.json"):
+        with pytest.raises(DataError, match="must be a file"):
+            read_json(put(folder / "model" / name)) if name.endswith("json") else read_tensors(
+                put(folder / "model" / name)
+            )
+    assert glance(folder / "model")
+    assert count_numbers(folder / "model" / "weights.safetensors") is None
+    put(folder / "model" / "tokenizer" / "joint.json")
+    with pytest.raises(DataError, match=r"joint\.json is a pipe or a device"):
+        open_tokenizers(folder / "model" / "tokenizer")
 
 
 def test_settings_survive_toml(tmp_path):

@@ -177,13 +177,14 @@ def part_values(run: Path, part: "Part") -> dict[str, Any]:
 
 def model_card(run: Path) -> dict[str, Any] | None:
     from dragoman.cli.kind import kind_of
+    from dragoman.errors import DataError
+    from dragoman.runs.files import read_json
     from dragoman.runs.inventory import count_numbers, model_path
-    from dragoman.runs.record import as_object
 
     folder = model_path(run)
     try:
-        about = as_object((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        about = read_json(folder / "config.json")
+    except DataError:
         return None
     task, family = kind_of(folder)
     use = {name: value for name, value in about.items() if name in ("languages", "longest")}

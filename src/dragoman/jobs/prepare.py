@@ -17,13 +17,15 @@ from dragoman.config import Settings
 from dragoman.errors import DataError, SaveError
 from dragoman.runs.files import check_folder, save_failed, write_file, write_folder
 from dragoman.text.check import odd_bytes
-from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty
+from dragoman.text.corpus import AN_EMPTY_SIDE, Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty
 from dragoman.text.index import PairIndex, write_index
 from dragoman.text.reading import is_utf8
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn_tokenizers, open_tokenizers
 
 SAMPLE = 100_000  # pairs at least that the tokenizers are learned from, where there are so many; twice that at most
 CHUNK = 10_000  # pairs encoded at a time
+EARLY = 1_000_000  # pairs after which a corpus that is nearly all empty is not read on
+HOPELESS = 0.99  # share of pairs with an empty side
 SUSPICIOUS = 0.5  # share of pairs with equal sides, above which that is told
 Notice = Callable[[str], None]
 
@@ -65,6 +67,8 @@ def survey(corpus: Corpus, has_valid: bool, config: DataConfig) -> Survey:
         looked += 1
         if pair := keep(raw, line, dropped):
             sample.append(pair)
+        if looked % EARLY == 0 and dropped.counts.get(AN_EMPTY_SIDE, 0) > HOPELESS * looked:
+            refuse_empty(dropped, looked, config.max_empty)
         if len(sample) == 2 * SAMPLE:
             sample, stride = sample[::2], 2 * stride
     refuse_empty(dropped, looked, config.max_empty)

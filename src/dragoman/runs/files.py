@@ -131,6 +131,7 @@ def sha256_inside(folder: Path, name: str) -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """An object from a file that may be damaged or made by anyone."""
     try:
+        refuse_irregular(path)
         if path.stat().st_size > LARGEST_JSON:
             raise ValueError(f"it has more than {LARGEST_JSON:,} bytes")
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -139,6 +140,12 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as problem:
         raise DataError("E-RUN-02", f"{path} cannot be read as JSON ({problem})") from None
     return found
+
+
+def refuse_irregular(path: Path) -> None:
+    """A pipe would be waited for without end, and a device be read without end."""
+    if path.exists() and not path.is_file():
+        raise DataError("E-RUN-02", f"{path} is a folder, a pipe or a device, and must be a file")
 
 
 def sha256(path: Path) -> str:

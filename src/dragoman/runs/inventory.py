@@ -6,7 +6,6 @@ a removal      the files that dragoman writes, by their names; whatever else sta
 """
 
 import fcntl
-import json
 import math
 import os
 import re
@@ -17,8 +16,8 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import DataError, DragomanError, MachineError, UsageError
-from dragoman.runs.files import MANIFEST, check_folder
-from dragoman.runs.record import as_object, read_log, read_toml
+from dragoman.runs.files import MANIFEST, check_folder, read_json
+from dragoman.runs.record import read_log, read_toml
 
 SETTINGS, LOG, LOCK = "run.toml", "log.jsonl", ".lock"
 FOLDERS = ("checkpoints", "model", "tokenizer", "data")
@@ -84,10 +83,10 @@ def inspect(folder: Path) -> str:
 def glance(folder: Path) -> str:
     """What can be seen to be wrong without reading all of it: what is missing, and what is cut off."""
     try:
-        names = json.loads((folder / MANIFEST).read_text())
-    except (OSError, ValueError):
-        names = None
-    if not isinstance(names, dict):
+        names = read_json(folder / MANIFEST)
+    except DataError:
+        names = {}
+    if not names:
         return "has no manifest that can be read; it was not saved completely"
     missing = next((name for name in names if not (folder / name).is_file()), None)
     if missing is not None:
@@ -97,6 +96,8 @@ def glance(folder: Path) -> str:
 
 
 def is_cut_off(path: Path) -> bool:
+    if not path.is_file():
+        return True
     try:
         with safe_open(path, "np"):
             return False
@@ -110,6 +111,8 @@ def without_name(problem: DragomanError, path: Path) -> str:
 
 def count_numbers(weights: Path) -> int | None:
     """How many numbers a file of weights holds, told from its head."""
+    if not weights.is_file():
+        return None
     try:
         with safe_open(weights, "np") as file:
             return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
@@ -212,8 +215,8 @@ def state_of(done: int | None, planned: int | None, stopped: bool, training: boo
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     try:
-        return as_object((checkpoint / "state.json").read_text())
-    except (OSError, ValueError):
+        return read_json(checkpoint / "state.json")
+    except DataError:
         return {}
 
 

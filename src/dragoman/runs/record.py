@@ -9,6 +9,8 @@ from typing import Any
 from dragoman.errors import DataError, SaveError, UsageError
 from dragoman.runs.files import save_failed, write_file
 
+LARGEST_TOML = 1 << 24  # bytes; the labels of a classifier are among the settings
+
 
 def write_toml(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
     write_file(path, to_toml(sections))
@@ -35,6 +37,10 @@ def toml_value(value: Any) -> str:
 
 
 def read_toml(path: Path) -> dict[str, dict[str, Any]]:
+    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST_TOML):
+        raise DataError(
+            "E-SET-04", f"{path} is not TOML that can be read: it must be a file of at most {LARGEST_TOML:,} bytes"
+        )
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
