@@ -156,11 +156,16 @@ def test_damage_is_named_and_what_a_resume_would_use(run, trained, capsys):
         "is damaged: the checksum of weights.safetensors differs from its manifest",
         "is damaged: the checksum of weights.safetensors differs from its manifest",
     ]
-    assert f"goes on from {run}/checkpoints/step-00000006, step 6" in out
+    assert f"the same train command refuses {run}: tokenizer must be whole" in out
     _, out, _ = call(capsys, "verify", run, "--json")
     values = [json.loads(line) for line in out.splitlines()]
     assert [one["whole"] for one in values[:-1]] == [True, False, True, False, False, True, True]
     assert values[-1]["resume"].endswith("step-00000006")
+
+
+def test_after_a_damaged_checkpoint_a_resume_uses_the_one_before(run, capsys):
+    flip_a_bit(run / "checkpoints" / "step-00000009" / "weights.safetensors")
+    assert f"goes on from {run}/checkpoints/step-00000006, step 6" in call(capsys, "verify", run)[1]
 
 
 def test_a_run_without_checkpoints_is_said_to_be(run, capsys):

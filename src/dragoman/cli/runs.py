@@ -299,9 +299,15 @@ def verify_one(run: Path, as_json: bool) -> bool:
     return not any(part.problem for part in found)
 
 
+NEEDED = ("run.toml", "tokenizer", "data")  # beside a whole checkpoint, for a run to go on
+
+
 def draw_resume(run: Path, resume: Path | None, found: list["Part"]) -> str:
     from dragoman.runs.inventory import step_at
 
+    broken = [part.name for part in found if part.problem and part.name in NEEDED]
+    if broken:
+        return f"the same train command refuses {run}: {', '.join(broken)} must be whole; --fresh begins anew"
     if resume is not None:
         return f"the same train command goes on from {resume}, step {step_at(resume):,}"
     has = "no whole checkpoint" if any(part.name.startswith("checkpoints/") for part in found) else "no checkpoint"
