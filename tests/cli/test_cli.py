@@ -328,7 +328,7 @@ TRAINING = ["--steps", "3", *(f"--set={pair}" for pair in (
 ))]  # fmt: skip
 
 
-@pytest.mark.parametrize("shell", ['"$@" --json | head -1', '"$@" 2>/dev/full'])
+@pytest.mark.parametrize("shell", ['"$@" --json | head -1', '"$@" 2>/dev/full', '"$@" 2>&-'])
 def test_training_goes_on_when_what_it_shows_cannot_be_written(shell, tmp_path):
     (tmp_path / "a.tsv").write_text("".join(f"a b {n}\tb a {n}\n" for n in range(60)))
     command = [sys.executable, "-m", "dragoman", "train", "a.tsv", "--out", "run", *TRAINING]
@@ -340,6 +340,15 @@ def test_training_goes_on_when_what_it_shows_cannot_be_written(shell, tmp_path):
     assert "Traceback" not in found.stderr
     assert (tmp_path / "run" / "checkpoints" / "step-00000003" / "manifest.json").exists()
     assert (tmp_path / "run" / "model" / "manifest.json").exists()
+
+
+def test_a_result_that_finds_no_room_ends_with_74_and_one_line():
+    command = [sys.executable, "-m", "dragoman", "explain"]
+    with open("/dev/full", "wb") as full:
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+    assert found.returncode == 74
+    assert "could not be written (No space left on device)" in found.stderr
+    assert found.stderr.count("\n") == 1
 
 
 def test_samples_are_as_many_as_asked_for_by_different_luck_best_first(model, dragoman):

@@ -4,6 +4,7 @@ Standard output carries the result alone; progress, notes and errors go to stand
 line and its exit code; a traceback is a bug of ours.
 """
 
+import errno
 import os
 import sys
 from functools import cache
@@ -71,6 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = problem.filename or "what goes to standard output, or beside it,"
+        tell(f"dragoman: {where} could not be written ({problem.strerror}); free some space [E-SAVE-01]")
+        let_go(sys.stdout)
+        return 74
 
 
 def call(arguments: list[str] | None) -> int:
@@ -85,6 +93,8 @@ def call(arguments: list[str] | None) -> int:
 
 
 def run() -> None:
+    if sys.stderr is None:  # closed: what is said would go to standard output, or into a file that is opened next
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     code = main()
     let_go(sys.stderr)  # or what it could not take would change the exit code
     sys.exit(code)
