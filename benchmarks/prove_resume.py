@@ -16,6 +16,7 @@ import trials
 
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Report
+from dragoman.runs.data import seal_data
 from dragoman.runs.files import seal
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.batches import BatchOrder
@@ -35,6 +36,7 @@ def main() -> None:
         run = folder / "run"
         trials.begin(corpus, run, "transformer")
         enlarge(run / "data" / "train", asked.pairs)
+        seal_data(run)
         steps = len(BatchOrder(PairIndex(run / "data" / "train").lengths(), trials.TRAINING["tokens_per_step"], 1))
         deep = steps * 99 // 100
         move_checkpoint(run, deep)
@@ -66,10 +68,12 @@ def move_checkpoint(run: Path, step: int) -> None:
     """A copy of the first one, as of this step; the other stands aside."""
     there = run / "checkpoints" / f"step-{step:08d}"
     shutil.copytree(run / "checkpoints" / "step-00000000", there)
-    state = json.loads((there / "state.json").read_text())
-    (there / "state.json").write_text(json.dumps({**state, "step": step}))
-    (there / "manifest.json").unlink()
-    seal(there)
+    for folder, number in ((run / "checkpoints" / "step-00000000", 0), (there, step)):
+        state = json.loads((folder / "state.json").read_text())
+        del state["settings"]  # here run.toml is edited, so that nothing is saved or validated
+        (folder / "state.json").write_text(json.dumps({**state, "step": number}))
+        (folder / "manifest.json").unlink()
+        seal(folder)
     shutil.copytree(run / "checkpoints", run.with_name("kept"))
 
 

@@ -364,6 +364,35 @@ def test_closed_streams_are_said_in_one_line(model):
         assert found.stderr.count("\n") == 1
 
 
+TRAINING = ["--steps", "3", *(f"--set={pair}" for pair in (
+    "model.width=16", "model.heads=2", "model.layers=1", "model.hidden=16", "training.tokens_per_step=128",
+    "training.report_every=1", "training.warmup=0",
+))]  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", ['"$@" --json | head -1', '"$@" 2>/dev/full', '"$@" 2>&-'])
+def test_training_goes_on_when_what_it_shows_cannot_be_written(shell, tmp_path):
+    (tmp_path / "a.tsv").write_text("".join(f"a b {n}\tb a {n}\n" for n in range(60)))
+    command = [sys.executable, "-m", "dragoman", "train", "a.tsv", "--out", "run", *TRAINING]
+    found = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell, "bash", *command],
+        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert "Traceback" not in found.stderr
+    assert (tmp_path / "run" / "checkpoints" / "step-00000003" / "manifest.json").exists()
+    assert (tmp_path / "run" / "model" / "manifest.json").exists()
+
+
+def test_a_result_that_finds_no_room_ends_with_74_and_one_line():
+    command = [sys.executable, "-m", "dragoman", "explain"]
+    with open("/dev/full", "wb") as full:
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+    assert found.returncode == 74
+    assert "could not be written (No space left on device)" in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
 def test_samples_are_as_many_as_asked_for_by_different_luck_best_first(model, dragoman):
     command = ["translate", model, "a b c d e", "--sample", "--temperature", "3", "--seed", "5"]
     rows = [row.split("\t") for row in dragoman(*command, "--nbest", "4").stdout.decode().splitlines()]

@@ -140,7 +140,7 @@ def test_a_folder_that_is_no_run_is_refused(command, tmp_path, capsys):
 def test_a_whole_run_is_said_to_be(run, capsys):
     code, out, error = call(capsys, "verify", run)
     assert (code, error) == (0, "")
-    assert out.count("whole ") == 6
+    assert out.count("whole ") == 7
     assert out.splitlines()[-1].endswith("step-00000009, step 9")
 
 
@@ -156,18 +156,23 @@ def test_damage_is_named_and_what_a_resume_would_use(run, trained, capsys):
         "is damaged: the checksum of weights.safetensors differs from its manifest",
         "is damaged: the checksum of weights.safetensors differs from its manifest",
     ]
-    assert f"goes on from {run}/checkpoints/step-00000006, step 6" in out
+    assert f"the same train command refuses {run}: tokenizer must be whole" in out
     _, out, _ = call(capsys, "verify", run, "--json")
     values = [json.loads(line) for line in out.splitlines()]
-    assert [one["whole"] for one in values[:-1]] == [True, False, False, False, True, True]
+    assert [one["whole"] for one in values[:-1]] == [True, False, True, False, False, True, True]
     assert values[-1]["resume"].endswith("step-00000006")
+
+
+def test_after_a_damaged_checkpoint_a_resume_uses_the_one_before(run, capsys):
+    flip_a_bit(run / "checkpoints" / "step-00000009" / "weights.safetensors")
+    assert f"goes on from {run}/checkpoints/step-00000006, step 6" in call(capsys, "verify", run)[1]
 
 
 def test_a_run_without_checkpoints_is_said_to_be(run, capsys):
     shutil.rmtree(run / "checkpoints")
     code, out, _ = call(capsys, "verify", run)
     assert code == 0
-    assert "has no checkpoint: the same train command would begin at step 0" in out
+    assert "has no checkpoint to go on from: the same train command refuses it" in out
 
 
 # ── average ───────────────────────────────────────────────────────────────────────────────
@@ -298,9 +303,15 @@ def test_a_terminal_is_asked_and_told_what_goes(run, answer, gone):
     assert run.exists() is not gone
 
 
-def test_a_run_without_checkpoints_is_not_begun_again_over_its_model(trained, run):
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_run_without_whole_checkpoints_is_not_begun_again_over_its_model(trained, run, damaged):
     weights = (run / "model" / "weights.safetensors").read_bytes()
-    shutil.rmtree(run / "checkpoints")
-    with pytest.raises(DataError, match="a model and no checkpoint to go on from"):
+    for path in checkpoints(run):
+        if damaged:
+            flip_a_bit(path / "weights.safetensors")
+        else:
+            shutil.rmtree(path)
+    kind = r"whole checkpoint to go on from \(.*there is none before it\)" if damaged else "checkpoint to go on from"
+    with pytest.raises(DataError, match=f"a model and no {kind}"):
         train(trained.parents[1], run)
     assert (run / "model" / "weights.safetensors").read_bytes() == weights

@@ -21,7 +21,7 @@ from dragoman.runs.weights import read_tensors, weights_of
 from dragoman.text.boundaries import whole_words
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import Tokenizers, learn
-from dragoman.text.vectors import NamedVectors, to_binary, to_text
+from dragoman.text.vectors import NamedVectors, read_vectors, to_binary, to_text
 
 WORDS = ("red", "old", "sly", "fox", "dog", "owl", "saw", "them", "the")
 TEXTS = [f"the {a} {b} saw {n} of them" for a in WORDS[:3] for b in WORDS[3:6] for n in range(30)]
@@ -162,6 +162,12 @@ def test_a_run_of_ours_gives_vectors_too(tmp_path):
     found = open_vectors(tmp_path)
     assert found.words == one.symbols[4:]
     np.testing.assert_array_equal(found.vectors, model.words.weight.detach().numpy()[4:])
+
+
+def test_a_count_beyond_the_file_is_refused_before_memory_is_asked_for(tmp_path):
+    (tmp_path / "v.bin").write_bytes(b"999999999999 300\nhund " + b"\0" * 100)
+    with pytest.raises(DataError, match="tells of 999,999,999,999 words of 300 numbers, which do not fit"):
+        read_vectors(tmp_path / "v.bin")
 
 
 def test_mistakes_are_one_sentence(corpus, files, vectors, tmp_path, capsys):

@@ -442,6 +442,15 @@ def test_a_few_equal_sides_are_not_told(tmp_path):
     assert not any("equal sides" in event.sentence for event in events if isinstance(event, Notice))
 
 
+def test_a_corpus_of_empty_lines_is_not_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.jobs.prepare.EARLY", 100)
+    for side in ("de", "en"):
+        (tmp_path / f"a.{side}").write_text("\n" * 1000)
+    request = Request(corpora=[str(tmp_path / "a.de"), str(tmp_path / "a.en")], out=str(tmp_path / "run"))
+    with pytest.raises(DataError, match="100 of 100 pairs have an empty side"):
+        list(start(request))
+
+
 def test_too_many_empty_sides_stop_before_training(tmp_path):
     (tmp_path / "c.tsv").write_text("a\tb\n" * 8 + "a\t\n" * 2)
     with pytest.raises(DataError, match=r"2 of 10 pairs have an empty side \(first: line 9\), more than 5%"):

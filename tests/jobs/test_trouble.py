@@ -1,17 +1,26 @@
 """What goes wrong on the way: no finite gradient, a disk without room, a machine that is another one."""
 
 import json
+import re
+import shutil
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import pytest
 import torch
 
-from dragoman.errors import DataError, SaveError, UsageError
+from dragoman.errors import DataError, Interrupted, MachineError, SaveError, UsageError
+from dragoman.jobs import train as train_module
 from dragoman.jobs.request import Request
+from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Finished, Notice, Report
-from dragoman.runs.files import write_folder
+from dragoman.jobs.task import Measured
+from dragoman.jobs.train import Finished, Notice, Report, Validation
+from dragoman.runs.checkpoint import checkpoints
+from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.generated import write_corpus
+from dragoman.training.learner import is_out_of_memory
 from dragoman.training.objectives import TranslationLoss
 
 TINY = {
@@ -82,6 +91,165 @@ def test_half_the_rate_may_be_enough_and_a_stop_in_between_changes_nothing(corpu
         ends.append((newest / "weights.safetensors").read_bytes())
         assert json.loads((newest / "state.json").read_text())["slowed"] == 0.5
     assert ends[0] == ends[1]
+
+
+def test_going_back_keeps_the_better_model_that_was_made_in_between(corpus, tmp_path, monkeypatch):
+    """Steps 7 to 11 are refused after a validation at step 6; the checkpoint gone back to is of step 4."""
+    found, count = [9.0, 3.0, 5.0, 4.0], train_module.count_step
+
+    def refuse(run, step, clock):
+        bad = run.progress.slowed == 1 and step.number > 6
+        count(run, step._replace(applied=step.applied and not bad), clock)
+
+    def measure(*_):
+        return Measured(found.pop(0), {}, [])
+
+    monkeypatch.setattr("dragoman.jobs.train.count_step", refuse)
+    monkeypatch.setattr("dragoman.jobs.translating.Translating.measure", measure)
+    events = list(start(request_for(corpus, tmp_path / "run", steps=12, save_every=4, validate_every=6, average=1)))
+    best = [(event.step, event.best) for event in events if isinstance(event, Validation)]
+    assert best == [(6, True), (6, False), (12, False)]
+    assert events[-1].best_nats == 3.0
+
+
+def test_after_a_damaged_checkpoint_what_is_saved_next_stays(corpus, tmp_path):
+    """Whether by a signal or as planned, with a single checkpoint to keep: it is not the damaged one that is kept."""
+    run, request = tmp_path / "run", request_for(corpus, tmp_path / "run", steps=20, average=1)
+    until(start(request), 10)
+    kept = tmp_path / "kept"
+    shutil.copytree(run / "checkpoints" / "step-00000008", kept)
+    until(start(request), 14)
+    kept.rename(run / "checkpoints" / "step-00000008")
+    (run / "checkpoints" / "step-00000012" / "weights.safetensors").write_bytes(b"")
+    said = []
+    with pytest.raises(Interrupted):
+        stopped_at(10, request, said)
+    assert any("going back to the one before" in sentence for sentence in said)
+    assert [path.name for path in checkpoints(run)] == ["step-00000010", "step-00000008"]  # this one was planned
+    check_folder(run / "checkpoints" / "step-00000010")
+    assert (run / "checkpoints" / "step-00000012.aside").is_dir()
+
+
+def stopped_at(step, request, said):
+    """With a stop of our own instead of a signal."""
+    stop = Stop()
+    with patch("dragoman.jobs.start.polite_stop", lambda: nullcontext(stop)):
+        for event in start(request):
+            said += [event.sentence] if isinstance(event, Notice) else []
+            stop.asked = isinstance(event, Report) and event.step == step
+
+
+def test_a_run_whose_data_were_damaged_does_not_go_on_with_them(corpus, tmp_path):
+    run = tmp_path / "run"
+    until(start(request_for(corpus, run)), 5)
+    ids = run / "data" / "train" / "ids.bin"
+    content = bytearray(ids.read_bytes())
+    content[100] ^= 4
+    ids.write_bytes(content)
+    with pytest.raises(DataError, match=r"the checksum of train/ids.bin differs from its manifest"):
+        list(start(request_for(corpus, run)))
+    (run / "data" / "manifest.json").unlink()  # as if it had been begun before data were sealed
+    assert isinstance(list(start(request_for(corpus, run)))[-1], Finished)
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    run = tmp_path_factory.mktemp("finished") / "run"
+    list(start(request_for(corpus, run, steps=8)))
+    return run
+
+
+@pytest.fixture
+def again(corpus, finished, tmp_path):
+    """A copy of a finished run, and how to go on with it."""
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run", lambda steps=8: list(start(request_for(corpus, tmp_path / "run", steps=steps)))
+
+
+def sentences(events):
+    return [event.sentence for event in events if isinstance(event, Notice)]
+
+
+EDITS = [
+    (r"(?s).*", "", "run is missing"),
+    (r"(?s)\[plan\].*", "", "plan is missing"),
+    (r"\[timing\]", "[timed]", "timing is missing"),
+    (r"(?s)\[files.*", "", "files is missing"),
+    (r"\nbytes = ", "\nbytez = ", "files.1.bytes is missing"),
+    (r"\nfamily = .*", "", "run.family is missing"),
+    (r"seed = 1", 'seed = "x"', "asked.seed cannot be 'x'"),
+    (r"^", "run = 5\n", "is not TOML"),
+    (r"\nstep = .*", "\nstep = 0.0", "timing.step cannot be 0.0"),
+    (r"languages = .*", "languages = 5", "what it says of the task cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("found", "put", "words"), EDITS)
+def test_a_run_toml_that_lacks_something_is_refused_in_a_sentence(again, found, put, words):
+    run, go_on = again
+    written = (run / "run.toml").read_text()
+    edited = re.sub(found, put, written, count=1)
+    assert edited != written
+    (run / "run.toml").write_text(edited)
+    with pytest.raises(DataError, match=re.escape(words)) as caught:
+        go_on()
+    assert caught.value.id == "E-SET-04"
+
+
+def test_a_setting_that_was_edited_is_refused_by_name(again):
+    run, go_on = again
+    recorded = read_toml(run / "run.toml")
+    write_toml(run / "run.toml", {**recorded, "training": {**recorded["training"], "rate": 0.5}})
+    with pytest.raises(UsageError, match=r"training.rate was [\d.]+ and is now 0.5"):
+        go_on(12)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_model_that_was_lost_is_made_again_from_the_checkpoint(again, gone):
+    run, go_on = again
+    if gone:
+        shutil.rmtree(run / "model")
+    else:
+        (run / "model" / "weights.safetensors").write_bytes(b"")
+    assert any("it is made again from the checkpoint of step 8" in said for said in sentences(go_on()))
+    check_folder(run / "model")
+    assert not any("made again" in said for said in sentences(go_on()))
+
+
+def test_steps_that_were_raised_are_said_to_be_other_than_steps_asked_for_at_once(again):
+    _, go_on = again
+    told = "the first 8 steps were taken with a rate that ends at step 8: what comes out is not what 10 steps"
+    assert any(told in said for said in sentences(go_on(10)))
+
+
+def test_a_validation_that_does_not_fit_into_memory_is_said_and_its_steps_are_saved(corpus, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+    monkeypatch.setattr("dragoman.jobs.start.time_validation", lambda _: 0.1)
+    monkeypatch.setattr("dragoman.jobs.translating.Translating.measure", fail)
+    with pytest.raises(MachineError, match="the validation after step 6 does not fit into memory; lower") as caught:
+        list(start(request_for(corpus, tmp_path / "run")))
+    assert caught.value.id == "E-ENV-06"
+    assert checkpoints(tmp_path / "run")[0].name == "step-00000006"
+    assert is_out_of_memory(OSError(12, "Cannot allocate memory"))
+    assert not is_out_of_memory(OSError(28, "No space left on device"))
+
+
+def test_a_stop_is_heeded_while_costs_are_measured(corpus, finished, monkeypatch):
+    stop, measured = Stop(), []
+
+    def measure(*_):
+        measured.append(1)
+        stop.asked = True
+        yield "measured"
+
+    monkeypatch.setattr("dragoman.jobs.train.weigh_int8", measure)
+    monkeypatch.setattr("dragoman.jobs.train.learn_shortlist", measure)
+    monkeypatch.setattr("dragoman.jobs.start.polite_stop", lambda: nullcontext(stop))
+    with pytest.raises(Interrupted, match="before all was measured"):
+        list(start(request_for(corpus, finished, steps=8)))
+    assert measured == [1]
 
 
 def until(events, stop):

@@ -11,6 +11,7 @@ from dragoman.errors import DataError, UsageError
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.runs.checkpoint import checkpoint_folder, checkpoints, newest_whole_checkpoint, save_checkpoint
 from dragoman.runs.inventory import (
+    LOG,
     checkpoint_paths,
     choose_checkpoints,
     count_numbers,
@@ -21,7 +22,6 @@ from dragoman.runs.inventory import (
     is_ours,
     parts,
     plan_removal,
-    read_log,
     read_settings,
     refuse_to_remove,
     remove,
@@ -29,7 +29,7 @@ from dragoman.runs.inventory import (
     summarise,
 )
 from dragoman.runs.lock import only_writer
-from dragoman.runs.record import write_toml
+from dragoman.runs.record import read_log, write_toml
 from dragoman.runs.weights import weights_of
 from dragoman.training.optimizers import make_optimizer
 
@@ -109,7 +109,7 @@ def test_settings_that_are_damaged_are_a_word_and_no_traceback(run, content, wor
 )
 def test_a_log_that_is_damaged_is_read_as_far_as_it_goes(run, content):
     (run / "log.jsonl").write_bytes(content)
-    assert read_log(run) == []
+    assert read_log(run / LOG) == []
     assert summarise(run).progress.loss == 2.0  # the checkpoint knows it too
 
 
@@ -227,6 +227,13 @@ def test_a_damaged_checkpoint_is_not_averaged(run):
 
 
 # ── removing ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "name", ["model/shortlist.safetensors", "data/manifest.json", "checkpoints/step-00000060.aside/state.json"]
+)
+def test_what_a_run_may_hold_goes_when_it_is_removed(name):
+    assert is_ours(name)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 """A run's folder: whole or not there, and exactly what was saved."""
 
 import json
+import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
 from dragoman.errors import DataError, MachineError, SaveError, UsageError
+from dragoman.images.index import IndexWriter
+from dragoman.images.pixels import Form
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.runs.checkpoint import (
     average_weights,
@@ -18,15 +22,19 @@ from dragoman.runs.checkpoint import (
     planned_checkpoints,
     remove_old_checkpoints,
     save_checkpoint,
+    set_aside_others,
 )
-from dragoman.runs.files import check_folder, recover_folder, write_file, write_folder
+from dragoman.runs.data import refuse_damaged_data, seal_data
+from dragoman.runs.files import check_folder, read_json, recover_folder, write_file, write_folder
+from dragoman.runs.inventory import count_numbers, glance
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import open_model, save_model
 from dragoman.runs.record import Log, read_log, read_toml, to_toml, write_toml
-from dragoman.runs.weights import load_weights, weights_of
+from dragoman.runs.weights import load_weights, read_tensors, weights_of
 from dragoman.text.batches import make_batch
+from dragoman.text.index import PairIndex, write_index
 from dragoman.text.special import SpecialIds
-from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
+from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers, open_tokenizers
 from dragoman.training.loop import train
 from dragoman.training.objectives import translation_loss
 from dragoman.training.optimizers import make_optimizer
@@ -91,8 +99,46 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path):
     optimizer = make_optimizer("sgd", model, 0.01)
     for step in (9, 10, 100):
         save_checkpoint(tmp_path, step, model, optimizer, {})
-    remove_old_checkpoints(tmp_path, keep=planned_checkpoints(tmp_path, 10, last=999)[1:])
+    keep = planned_checkpoints(tmp_path, 10, last=999)[1:]
+    assert remove_old_checkpoints(tmp_path, checkpoint_folder(tmp_path, 100), keep) == []
     assert [path.name for path in checkpoints(tmp_path)] == ["step-00000100", "step-00000010"]
+
+
+def test_what_is_newer_than_the_checkpoint_just_saved_never_drives_it_out(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (10, 20, 30):
+        save_checkpoint(tmp_path, step, model, optimizer, {})
+    saved = save_checkpoint(tmp_path, 18, model, optimizer, {})
+    remove_old_checkpoints(tmp_path, saved, keep=[])
+    assert [path.name[-2:] for path in checkpoints(tmp_path)] == ["30", "20", "18"]
+
+
+def test_damaged_checkpoints_and_those_beyond_are_set_aside_and_not_removed(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (10, 20, 30, 40):
+        save_checkpoint(tmp_path, step, model, optimizer, {})
+    flip_a_bit(checkpoint_folder(tmp_path, 10) / "weights.safetensors")
+    set_aside_others(tmp_path, 30)
+    assert [path.name[-2:] for path in checkpoints(tmp_path)] == ["30", "20"]
+    aside = sorted(path.name for path in (tmp_path / "checkpoints").glob("*.aside"))
+    assert aside == ["step-00000010.aside", "step-00000040.aside"]
+
+
+def test_a_checkpoint_that_cannot_be_removed_is_named_and_nothing_ends(tmp_path, monkeypatch):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.01)
+    for step in (10, 20):
+        saved = save_checkpoint(tmp_path, step, model, optimizer, {})
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("dragoman.runs.checkpoint.shutil.rmtree", refuse)
+    [said] = remove_old_checkpoints(tmp_path, saved, keep=[])
+    assert "step-00000010.old cannot be removed (Permission denied)" in said
+    assert [path.name[-2:] for path in checkpoints(tmp_path)] == ["20"]
 
 
 def test_a_checkpoint_of_an_interruption_does_not_count_as_planned(tmp_path):
@@ -115,6 +161,19 @@ def test_an_average_is_the_mean_of_each_parameter(tmp_path):
     averaged = average_weights(checkpoints(tmp_path))
     assert all((tensor == 3.0).all() for tensor in averaged.values())
     assert averaged.keys() == weights_of(model).keys()
+
+
+ODD = [b"5\n", b"null\n", b'{"kind":"report"}\n', b'{"step":"x"}\n', b"\xff\xfe\n", '{"step": 2, "s": "ü'.encode()[:-1]]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_lines_of_a_log_are_left_out_when_a_run_goes_on(tmp_path, odd):
+    log = Log(tmp_path / "log.jsonl")
+    log.write({"kind": "report", "step": 1})
+    with log.path.open("ab") as file:
+        file.write(odd)
+    Log(log.path, after_step=4).write({"kind": "report", "step": 5})
+    assert [json.loads(line)["step"] for line in log.path.read_text().splitlines()] == [1, 5]
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +291,97 @@ def test_weights_that_do_not_fit_are_listed(tmp_path):
         load_weights(model, weights, tmp_path)
 
 
+def full(path):
+    """A file that takes nothing: the disk is full."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to("/dev/full")
+
+
+def test_a_full_disk_ends_every_kind_of_save_in_a_sentence(tmp_path):
+    full(tmp_path / ".lock")
+    with pytest.raises(SaveError, match=r"\.lock could not be saved"), only_writer(tmp_path):
+        pass
+    full(tmp_path / "train" / "ids.bin")
+    with pytest.raises(SaveError, match=r"token ids could not be written .*No space left"):
+        write_index(tmp_path / "train", [[([4, 5], [6])]], 10, {})
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="bytes", vocabulary=300), [("a b c", "a b c")])
+
+    def save(ready):
+        full(ready / "joint.bytes.json")
+        tokenizers.save(ready)
+
+    with pytest.raises(SaveError, match="No space left on device"):
+        write_folder(tmp_path / "tokenizer", save)
+    full(tmp_path / "images" / "pixels.bin")
+    with (
+        pytest.raises(SaveError, match="could not be written"),
+        IndexWriter(tmp_path / "images", Form(1, 2, 2), "int64", ()) as writer,
+    ):
+        writer.add(np.zeros((1, 2, 2), np.uint8), 1)
+
+
+# ── data ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def data(tmp_path):
+    write_index(tmp_path / "data" / "train", [[([4, 5], [6]), ([7], [8, 9])]], 10, {"read": 2})
+    write_file(tmp_path / "data" / "valid.json", json.dumps([["a", "b"]]))
+    (tmp_path / "data" / "mine.txt").write_text("not of the run")
+    seal_data(tmp_path)
+    return tmp_path
+
+
+def test_data_that_are_whole_are_gone_on_with_whatever_stands_beside_them(data):
+    (data / "data" / "mine.txt").write_text("changed")
+    refuse_damaged_data(data)
+
+
+def test_a_flipped_bit_or_a_cut_in_the_data_is_refused_by_name(data):
+    for name in ("train/ids.bin", "train/offsets.bin", "train/index.json", "valid.json"):
+        before = (data / "data" / name).read_bytes()
+        flip_a_bit(data / "data" / name)
+        with pytest.raises(DataError, match=f"the checksum of {name} differs from its manifest; begin anew") as caught:
+            refuse_damaged_data(data)
+        assert caught.value.id == "E-DATA-08"
+        (data / "data" / name).write_bytes(before)
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"pairs": 2, "dtype"', '{"pairs": "2", "dtype": 5, "about": {}}'])
+def test_an_index_without_a_seal_that_cannot_be_read_is_refused_in_a_sentence(data, content):
+    (data / "data" / "manifest.json").unlink()
+    (data / "data" / "train" / "index.json").write_text(content)
+    refuse_damaged_data(data)
+    with pytest.raises(DataError, match=r"the index of token ids in .* is damaged"):
+        PairIndex(data / "data" / "train")
+
+
 # ── records ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_and_not_waited_for(saved, kind):
+    folder = saved[0]
+
+    def put(path):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+        return path
+
+    put(folder / "log.jsonl")
+    assert read_log(folder / "log.jsonl") == []
+    with pytest.raises(DataError, match="must be a file"):
+        read_toml(put(folder / "run.toml"))
+    for name in ("config.json", "weights.safetensors", "manifest.json"):
+        with pytest.raises(DataError, match="must be a file"):
+            read_json(put(folder / "model" / name)) if name.endswith("json") else read_tensors(
+                put(folder / "model" / name)
+            )
+    assert glance(folder / "model")
+    assert count_numbers(folder / "model" / "weights.safetensors") is None
+    put(folder / "model" / "tokenizer" / "joint.json")
+    with pytest.raises(DataError, match=r"joint\.json is a pipe or a device"):
+        open_tokenizers(folder / "model" / "tokenizer")
 
 
 def test_settings_survive_toml(tmp_path):

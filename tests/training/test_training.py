@@ -4,6 +4,7 @@ import math
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,13 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from dragoman import models
+from dragoman.images.batches import ImageBatch
+from dragoman.models import FAMILIES
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.text.batches import make_batch
 from dragoman.text.special import SpecialIds
+from dragoman.text.stream import WindowOrder
 from dragoman.training.entropy import cross_entropy
+from dragoman.training.image_objectives import NamingLoss
 from dragoman.training.learner import seed_of
 from dragoman.training.loop import train
-from dragoman.training.objectives import translation_loss
+from dragoman.training.objectives import WritingLoss, translation_loss
 from dragoman.training.optimizers import Muon, make_optimizer, matrices_and_rest, orthogonal
 from dragoman.training.schedules import share_of_peak
 
@@ -145,6 +151,46 @@ def test_a_step_without_a_finite_gradient_changes_no_parameter():
     step = next(train(model, [[batch]], broken, make_optimizer("adam", model, 0.1), rate=lambda _: 0.1))
     assert not step.applied
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+
+
+class Broken:
+    """Its loss is no number at the step that `at` names."""
+
+    def __init__(self, objective, at):
+        self.objective, self.at, self.calls = objective, at, 0
+        self.carried, self.carry = objective.carried, objective.carry
+
+    def __call__(self, model, batch):
+        self.calls += 1
+        loss = self.objective(model, batch)
+        return loss._replace(nats=loss.nats * math.nan) if self.calls == self.at else loss
+
+
+def test_what_norms_count_stays_as_it_was_before_a_step_that_is_not_applied():
+    settings = {"size": (8, 8), "channels": 1, "classes": ("a", "b"), "batch_norm": True}
+    family = FAMILIES["classify"]["cnn"]
+    model = models.build(models.settings_without_data(family, settings))
+    batch = ImageBatch(torch.full((4, 1, 8, 8), math.nan), torch.tensor([0, 1, 1, 0]))
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    assert before
+    step = next(train(model, [[batch]], NamingLoss(), make_optimizer("sgd", model, 0.1), rate=lambda _: 0.1))
+    assert not step.applied
+    assert all(torch.equal(buffer, before[name]) for name, buffer in model.named_buffers())
+
+
+def test_the_state_that_goes_on_is_that_of_the_last_step_that_was_applied():
+    family = FAMILIES["write"]["rnn"]
+    told = {"vocabulary": 11, "width": 8, "embedding": 8}
+    model = models.build(models.settings_without_data(family, told))
+    objective = Broken(WritingLoss(), at=2)
+    windows = WindowOrder(np.arange(400) % 7 + 4, 3, 9, 1)
+    batches = [[windows.batch(0, k)] for k in range(2)]
+    steps = train(model, batches, objective, make_optimizer("sgd", model, 0.1), rate=lambda _: 0.1)
+    assert next(steps).applied
+    before = [tensor.clone() for tensor in objective.carried()]
+    assert before
+    assert not next(steps).applied
+    assert all(torch.equal(a, b) for a, b in zip(objective.carried(), before, strict=True))
 
 
 def test_gradients_are_clipped_to_a_length():

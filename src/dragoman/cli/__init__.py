@@ -4,6 +4,7 @@ Standard output carries the result alone; progress, notes and errors go to stand
 line and its exit code; a traceback is a bug of ours.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
+from dragoman.cli.streams import let_go, tell
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -63,14 +65,21 @@ def main(arguments: list[str] | None = None) -> int:
     except DragomanError as problem:
         if os.environ.get("RANK", "0") == "0":  # of several workers, the first speaks for all
             sentence = "".join(letter if letter.isprintable() else " " for letter in problem.sentence)  # one line
-            print(f"dragoman: {sentence} [{problem.id}]", file=sys.stderr)
+            tell(f"dragoman: {sentence} [{problem.id}]")
         return problem.exit_code
     except KeyboardInterrupt:
-        print("dragoman: interrupted", file=sys.stderr)
+        tell("dragoman: interrupted")
         return 130
     except BrokenPipeError:  # whoever reads our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = problem.filename or "what goes to standard output, or beside it,"
+        tell(f"dragoman: {where} could not be written ({problem.strerror}); free some space [E-SAVE-01]")
+        let_go(sys.stdout)
+        return 74
 
 
 def call(arguments: list[str] | None) -> int:
@@ -86,7 +95,11 @@ def call(arguments: list[str] | None) -> int:
 
 def run() -> None:
     signal.signal(signal.SIGTERM, interrupt)
-    sys.exit(main())
+    if sys.stderr is None:  # closed: what is said would go to standard output, or into a file that is opened next
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    code = main()
+    let_go(sys.stderr)  # or what it could not take would change the exit code
+    sys.exit(code)
 
 
 def interrupt(_number: int, _frame: object) -> None:

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from dragoman.cli.streams import carrying_on
 from dragoman.jobs.start import Planned
 from dragoman.jobs.train import Event, Finished, Notice, Report, Validation, flat
 from dragoman.lab.stage import Stage
@@ -44,8 +45,28 @@ def show(events: Iterable[Told], *, as_json: bool = False) -> Finished | None:
     return finished
 
 
-def choose_display(as_json: bool) -> "JsonLines | Panel | Lines":
-    return JsonLines() if as_json else Panel() if sys.stderr.isatty() else Lines()
+def choose_display(as_json: bool) -> "Unharmed":
+    return Unharmed(JsonLines() if as_json else Panel() if sys.stderr.isatty() else Lines())
+
+
+class Unharmed:
+    """A display that may fail: a run is not lost because nobody looks at it any more."""
+
+    def __init__(self, display: "JsonLines | Panel | Lines") -> None:
+        self.display = display
+
+    def __enter__(self) -> "Unharmed":
+        with carrying_on():
+            self.display.__enter__()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        with carrying_on():
+            self.display.__exit__(*problem)
+
+    def show(self, event: Told) -> None:
+        with carrying_on():
+            self.display.show(event)
 
 
 class JsonLines:

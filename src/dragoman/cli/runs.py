@@ -121,10 +121,11 @@ def time_of(seconds: float) -> datetime:
 @app.command
 def show(run: Run, /, *, as_json: Json = False) -> None:
     """show what a run holds: its settings, data, versions and checkpoints, and how it went; every byte is checked"""
-    from dragoman.runs.inventory import parts, progress_of, read_log, read_settings, refuse_no_run
+    from dragoman.runs.inventory import LOG, parts, progress_of, read_settings, refuse_no_run
+    from dragoman.runs.record import read_log
 
     refuse_no_run(run)
-    settings, log = read_settings(run), read_log(run)
+    settings, log = read_settings(run), read_log(run / LOG)
     values = {
         "run": str(run),
         "problem": settings.problem,
@@ -176,12 +177,14 @@ def part_values(run: Path, part: "Part") -> dict[str, Any]:
 
 def model_card(run: Path) -> dict[str, Any] | None:
     from dragoman.cli.kind import kind_of
-    from dragoman.runs.inventory import as_object, count_numbers, model_path
+    from dragoman.errors import DataError
+    from dragoman.runs.files import read_json
+    from dragoman.runs.inventory import count_numbers, model_path
 
     folder = model_path(run)
     try:
-        about = as_object((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        about = read_json(folder / "config.json")
+    except DataError:
         return None
     task, family = kind_of(folder)
     use = {name: value for name, value in about.items() if name in ("languages", "longest")}
@@ -296,13 +299,19 @@ def verify_one(run: Path, as_json: bool) -> bool:
     return not any(part.problem for part in found)
 
 
+NEEDED = ("run.toml", "tokenizer", "data")  # beside a whole checkpoint, for a run to go on
+
+
 def draw_resume(run: Path, resume: Path | None, found: list["Part"]) -> str:
     from dragoman.runs.inventory import step_at
 
+    broken = [part.name for part in found if part.problem and part.name in NEEDED]
+    if broken:
+        return f"the same train command refuses {run}: {', '.join(broken)} must be whole; --fresh begins anew"
     if resume is not None:
         return f"the same train command goes on from {resume}, step {step_at(resume):,}"
     has = "no whole checkpoint" if any(part.name.startswith("checkpoints/") for part in found) else "no checkpoint"
-    return f"{run} has {has}: the same train command would begin at step 0, and write model/ anew"
+    return f"{run} has {has} to go on from: the same train command refuses it, and --fresh begins anew"
 
 
 # ── average ───────────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ class ImageIndex:
             shape, answer = (self.count, self.form.channels, *self.form.size), (self.count, *about["answer"])
             self.pixels: UInt8[np.ndarray, "N C H W"] = map_file(folder / "pixels.bin", np.dtype(np.uint8), shape)
             self.answers = map_file(folder / "answers.bin", np.dtype(about["dtype"]), answer)
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             raise DataError("E-IMG-11", f"the images in {folder} are damaged; begin anew with --fresh") from None
 
     def __len__(self) -> int:
@@ -53,9 +53,12 @@ class IndexWriter:
         self.folder, self.form, self.dtype, self.answer = folder, form, np.dtype(dtype), answer
         self.count = 0
         self.sums, self.squares = [0] * form.channels, [0] * form.channels
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "index.json").unlink(missing_ok=True)
-        self.pixels, self.answers = (folder / "pixels.bin").open("wb"), (folder / "answers.bin").open("wb")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "index.json").unlink(missing_ok=True)
+            self.pixels, self.answers = (folder / "pixels.bin").open("wb"), (folder / "answers.bin").open("wb")
+        except OSError as problem:
+            raise save_failed(folder, problem) from problem
 
     def add(self, pixels: Pixels, answer: Any) -> None:
         try:
@@ -73,8 +76,12 @@ class IndexWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.pixels.close()
-        self.answers.close()
+        """What was still to be written is written now, and may find no room."""
+        try:
+            with self.pixels, self.answers:
+                pass
+        except OSError as problem:
+            raise save_failed(self.folder, problem) from problem
 
     def finish(self) -> ImageIndex:
         of = max(1, self.count * self.form.height * self.form.width)

@@ -112,8 +112,13 @@ class LabelledData:
         cls, folder: Path, tokenizers: Tokenizers, settings: dict[str, Any], classes: tuple[str, ...], split_off: bool
     ) -> "LabelledData":
         train, valid = PairIndex(folder / "data" / "train"), PairIndex(folder / "data" / "valid")
-        texts = json.loads((folder / "data" / "valid.json").read_text(encoding="utf-8"))
-        return cls(tokenizers, settings, classes, train, valid, [(label, text) for label, text in texts], split_off)
+        try:
+            read = json.loads((folder / "data" / "valid.json").read_text(encoding="utf-8"))
+            texts = [(str(label), str(text)) for label, text in read]
+        except (OSError, ValueError, TypeError):
+            where = folder / "data" / "valid.json"
+            raise DataError("E-DATA-08", f"{where} is damaged; begin anew with --fresh") from None
+        return cls(tokenizers, settings, classes, train, valid, texts, split_off)
 
 
 def classes_of(saved: SavedModel | None) -> tuple[str, ...]:

@@ -77,6 +77,6 @@ def refuse_full_disk(folder: Path, needed: int) -> None:
     if free < needed:
         raise MachineError(
             "E-ENV-02",
-            f"this run needs {needed / 1e6:,.0f} MB in {folder} and {free / 1e6:,.0f} MB are free; "
+            f"this run needs {needed / 1e6:,.2f} MB in {folder} and {free / 1e6:,.2f} MB are free; "
             "free some space, or choose another --out",
         )

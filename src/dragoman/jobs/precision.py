@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.decoding.packing import can_pack
 from dragoman.decoding.translate import Translator
 from dragoman.evaluation.scores import bleu, chrf
+from dragoman.jobs.signals import Stop
 from dragoman.jobs.task import Task
 from dragoman.jobs.translating import Translating, spread
 from dragoman.runs.model import open_model, save_model
@@ -15,7 +16,7 @@ from dragoman.runs.weights import weights_of
 SENTENCES = 500  # of the validation part, at most
 
 
-def weigh_int8(folder: Path, task: Task) -> Iterator[str]:
+def weigh_int8(folder: Path, task: Task, stop: Stop) -> Iterator[str]:
     """One sentence, for a model of which it is not known yet; nothing where it cannot be computed so."""
     if not isinstance(task, Translating) or not (folder / "config.json").exists():
         return
@@ -26,6 +27,8 @@ def weigh_int8(folder: Path, task: Task) -> Iterator[str]:
     translator = Translator(saved.model, saved.tokenizers, saved.about)
     found: dict[str, Any] = {"sentences": len(pairs)}
     for precision in ("float32", "int8"):
+        if stop.asked:
+            return
         outputs = [t.text for t in translator.translate([pair.source for pair in pairs], beam=1, precision=precision)]
         references = [pair.target for pair in pairs]
         found[precision] = {"bleu": bleu(outputs, references), "chrf": chrf(outputs, references)}

@@ -14,16 +14,28 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from dragoman.config import Settings
-from dragoman.errors import DataError, UsageError
-from dragoman.runs.files import check_folder, write_file, write_folder
+from dragoman.errors import DataError, SaveError, UsageError
+from dragoman.runs.files import check_folder, save_failed, write_file, write_folder
 from dragoman.text.check import odd_bytes
-from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty, share_for
+from dragoman.text.corpus import (
+    AN_EMPTY_SIDE,
+    Corpus,
+    Dropped,
+    Pair,
+    check_alignment,
+    keep,
+    part_of,
+    refuse_empty,
+    share_for,
+)
 from dragoman.text.index import PairIndex, write_index
 from dragoman.text.reading import is_utf8, old_line_ends
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn_tokenizers, open_tokenizers
 
 SAMPLE = 100_000  # pairs at least that the tokenizers are learned from, where there are so many; twice that at most
 CHUNK = 10_000  # pairs encoded at a time
+EARLY = 1_000_000  # pairs after which a corpus that is nearly all empty is not read on
+HOPELESS = 0.99  # share of pairs with an empty side
 SUSPICIOUS = 0.5  # share of pairs with equal sides, above which that is told
 Notice = Callable[[str], None]
 
@@ -65,6 +77,8 @@ def survey(corpus: Corpus, has_valid: bool, config: DataConfig) -> Survey:
         looked += 1
         if pair := keep(raw, line, dropped):
             sample.append(pair)
+        if looked % EARLY == 0 and dropped.counts.get(AN_EMPTY_SIDE, 0) > HOPELESS * looked:
+            refuse_empty(dropped, looked, config.max_empty)
         if len(sample) == 2 * SAMPLE:
             sample, stride = sample[::2], 2 * stride
     refuse_empty(dropped, looked, config.max_empty)
@@ -136,7 +150,10 @@ def numbered(corpus: Corpus, dropped: Dropped | None = None) -> Iterator[tuple[i
 def open_prepared(run: Path) -> Prepared:
     check_folder(run / "tokenizer")
     train, valid = PairIndex(run / "data" / "train"), PairIndex(run / "data" / "valid")
-    texts = [Pair(*pair) for pair in json.loads((run / "data" / "valid.json").read_text(encoding="utf-8"))]
+    try:
+        texts = [Pair(*pair) for pair in json.loads((run / "data" / "valid.json").read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        raise DataError("E-DATA-08", f"{run / 'data' / 'valid.json'} is damaged; begin anew with --fresh") from None
     return Prepared(open_tokenizers(run / "tokenizer"), train, valid, texts)
 
 
@@ -144,7 +161,10 @@ def encode_valid(
     folder: Path, pairs: Iterator[tuple[int, Pair]], tokenizers: Tokenizers, config: DataConfig, dropped: Dropped
 ) -> list[Pair]:
     """The validation part as ids, and as the texts that outputs are compared with."""
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as problem:
+        raise SaveError("E-SAVE-01", save_failed(folder, problem)) from problem
     kept = [(line, pair) for line, raw in pairs if (pair := keep(raw, line, dropped))]
     texts = [pair for _, pair in kept]
     write_file(folder / "valid.json", json.dumps(texts, ensure_ascii=False))

@@ -8,6 +8,7 @@ from typing import Any, cast
 from dragoman.decoding.packing import can_pack
 from dragoman.decoding.translate import Translator
 from dragoman.evaluation.scores import bleu
+from dragoman.jobs.signals import Stop
 from dragoman.jobs.task import Task
 from dragoman.jobs.translating import Translating, spread
 from dragoman.runs.model import SavedModel, open_model, save_model
@@ -21,7 +22,7 @@ LEAST = (1e-3, 3e-4, 1e-4, 3e-5, 0.0)  # likelihoods that put a token on a list,
 SENTENCES = 500  # of the validation part, at most
 
 
-def learn_shortlist(folder: Path, task: Task) -> Iterator[str]:
+def learn_shortlist(folder: Path, task: Task, stop: Stop) -> Iterator[str]:
     """One sentence, for a model of which it is not known yet; nothing where a list would save nothing."""
     if not isinstance(task, Translating) or not (folder / "config.json").exists():
         return
@@ -33,6 +34,8 @@ def learn_shortlist(folder: Path, task: Task) -> Iterator[str]:
     if not pairs or not search.by_scores_alone(task.tokenizers.special):  # else a list would not be used
         return
     shortlist, mean = shortest(saved, task, sources)
+    if stop.asked:
+        return
     translator = Translator(saved.model, saved.tokenizers, saved.about, shortlist)
     whole, listed = (
         [t.text for t in translator.translate([pair.source for pair in pairs], shortlist=short)]

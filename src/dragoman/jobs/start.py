@@ -27,19 +27,22 @@ from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, re
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.place import beginning, is_begun, refuse_foreign, set_aside
 from dragoman.jobs.record import Timing, describe, other_machine, record, refuse_changed_files
+from dragoman.jobs.recorded import read_recorded, reopen_task
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve, with_types
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
-from dragoman.runs.checkpoint import SCRATCH, checkpoints, newest_whole_checkpoint, save_checkpoint
+from dragoman.runs.checkpoint import SCRATCH, newest_whole_checkpoint, save_checkpoint
+from dragoman.runs.data import refuse_damaged_data, seal_data
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, open_model
-from dragoman.runs.record import read_toml, write_toml
+from dragoman.runs.record import write_toml
 from dragoman.runs.weights import take_over
 from dragoman.text.stream import WindowOrder
+from dragoman.training.learner import fitting_into_memory
 from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
 from dragoman.training.rows import LearnsByRows
 from dragoman.training.settings import TrainingConfig
@@ -146,7 +149,7 @@ def assist(folder: Path, workers: Workers) -> Iterator[Event]:
     """What every other worker does: open the run when it is ready, and train with the first."""
     steps = workers.tell(0)
     if steps:  # else the first one says what is wrong
-        recorded = read_toml(folder / "run.toml")
+        recorded = read_recorded(folder)
         training = TrainingConfig.read({**recorded["training"], "steps": steps}, section="training")
         with polite_stop() as stop:
             yield from resume_and_follow(reopen(folder, recorded, training, workers), stop)
@@ -200,7 +203,8 @@ def begin(
     asked = share_out(task, config, asked, workers) | asked
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
     moment = 1.0 if counted else min(LONGEST_TIMING, TIMING * 60 * minutes)
-    timing = time_run(folder, task, config, asked, request.seed, moment, workers.size)
+    with fitting_into_memory("a step of this run, or its validation,"):
+        timing = time_run(folder, task, config, asked, request.seed, moment, workers.size)
     left = 60 * minutes - began.seconds_used()
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
     if training.steps == 1 and "steps" not in asked and not request.epochs:
@@ -211,6 +215,7 @@ def begin(
     vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
     refuse_full_disk(named, disk_needed(run))
     yield Planned(describe(run, named, timing, began.seconds(), vectors))
+    seal_data(folder)
     run.progress.steps = training.steps
     run.save()  # from here on a kill costs nothing
     write_toml(folder / "run.toml", record(request, sources, run, timing, minutes, vectors))
@@ -329,13 +334,14 @@ def disk_needed(run: Run) -> int:
 
 def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event | Planned, None, Run]:
     recover_folder(folder / "model")
-    recorded = read_toml(folder / "run.toml")
+    recorded = read_recorded(folder)
     name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
     before = Request.read({**recorded["asked"], "task": name, "family": family}, section="asked")
     refuse_changes(request.lasting(), with_types(before).lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
     refuse_lost_checkpoints(folder)
-    task = job_of(name, family).reopen(folder, recorded)
+    refuse_damaged_data(folder)
+    task = reopen_task(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     done = steps_saved(folder) if training.steps < recorded["training"]["steps"] else 0
     if training.steps < done:
@@ -353,7 +359,7 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
 def reopen(folder: Path, recorded: dict[str, Any], training: TrainingConfig, workers: Workers) -> Run:
     """The run as it was begun, before its newest checkpoint is loaded."""
     name, family, seed = recorded["run"].get("task", "translate"), recorded["run"]["family"], recorded["asked"]["seed"]
-    task = job_of(name, family).reopen(folder, recorded)
+    task = reopen_task(folder, recorded)
     config = find_family(name, family).config.read(recorded["model"], section="model")
     return Run(folder, task, training, build_model(config, seed), seed, as_asked(workers, training))
 
@@ -364,13 +370,15 @@ def as_asked(workers: Workers, training: TrainingConfig) -> Workers:
 
 
 def refuse_lost_checkpoints(folder: Path) -> None:
-    """Without them a run would begin at step 1 again, and put a worse model in the place of the one it made."""
-    if (folder / "model").is_dir() and not checkpoints(folder):
-        raise DataError(
-            "E-RUN-16",
-            f"{folder} has a model and no checkpoint to go on from; begin anew with --fresh, which moves it aside, or "
-            f"train on from the model: --from {folder} --out NEW",
-        )
+    """Without them a run would begin at step 1 again, and put a worse model in the place of the one it made; or begin
+    with random weights where it was given others. There is one from before run.toml was written."""
+    found, said = newest_whole_checkpoint(folder)
+    if found is None:
+        model = (folder / "model").is_dir()
+        kind = f"{'a model' if model else 'settings'} and no {'whole ' if said else ''}checkpoint to go on from"
+        why = f" ({'; '.join(said)})" if said else ""
+        onward = f", or train on from the model: --from {folder} --out NEW" if model else ""
+        raise DataError("E-RUN-16", f"{folder} has {kind}{why}; begin anew with --fresh, which moves it aside{onward}")
 
 
 def steps_saved(folder: Path) -> int:

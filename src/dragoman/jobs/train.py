@@ -17,8 +17,9 @@ import torch
 from torch import nn
 
 from dragoman import models
-from dragoman.errors import DataError, Interrupted
+from dragoman.errors import DataError, Interrupted, MachineError
 from dragoman.jobs.precision import weigh_int8
+from dragoman.jobs.request import MAY_CHANGE, refuse_changes
 from dragoman.jobs.shortlisting import learn_shortlist
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.task import Sample, Task
@@ -35,12 +36,14 @@ from dragoman.runs.checkpoint import (
     remove_leftovers,
     remove_old_checkpoints,
     save_checkpoint,
+    set_aside_others,
     step_of,
 )
+from dragoman.runs.files import check_folder
 from dragoman.runs.model import save_model
 from dragoman.runs.record import Log, read_log
 from dragoman.runs.weights import load_weights, weights_of
-from dragoman.training.learner import seed_of
+from dragoman.training.learner import fitting_into_memory, seed_of
 from dragoman.training.loop import Step, train
 from dragoman.training.micro_batches import MicroBatches
 from dragoman.training.optimizers import make_optimizer
@@ -158,18 +161,25 @@ class Run:
     def batch(self, place: int) -> Any:
         return self.order.batch(*divmod(place, len(self.order)))
 
-    def save(self) -> None:
+    def save(self) -> list[str]:
+        """A checkpoint of now; what is said about older ones that cannot be removed."""
         if not self.workers.first:
             self.hand_over()
-            return
-        carried = self.objective.carried()
-        save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, vars(self.progress), carried)
-        remove_old_checkpoints(self.folder, keep=self.planned_checkpoints())  # the new one was read back by now
+            return []
+        carried, state = self.objective.carried(), {**vars(self.progress), "settings": self.lasting()}
+        saved = save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, state, carried)
+        return remove_old_checkpoints(self.folder, saved, keep=self.planned_checkpoints())  # it was read back by now
+
+    def lasting(self) -> dict[str, Any]:
+        """The settings that each step hangs on: in a checkpoint they cannot be edited."""
+        flat = {f"training.{key}": value for key, value in self.training.model_dump().items()}
+        return {key: value for key, value in {**flat, "seed": self.seed}.items() if key not in MAY_CHANGE}
 
     def planned_checkpoints(self) -> list[Path]:
-        """The newest of those that would be there without any interruption."""
+        """The newest of those that would be there without any interruption, up to now."""
         t = self.training
-        return planned_checkpoints(self.folder, t.save_every, last=t.steps)[: t.average]
+        found = planned_checkpoints(self.folder, t.save_every, last=t.steps)
+        return [path for path in found if step_of(path) <= self.progress.step][: t.average]
 
     def save_model(self, model: nn.Module) -> None:
         config: Any = self.model.config
@@ -200,17 +210,33 @@ class Run:
             remove_leftovers(self.folder)
             path, said = newest_whole_checkpoint(self.folder)
         self.load(path)
+        if path:
+            set_aside_others(self.folder, step_of(path))
+        said += self.told_of_more_steps()
         if self.training.steps > self.progress.steps:  # a new run, or more steps were asked for
             self.progress.stopped, self.progress.validations_since_best = "", 0
         self.progress.steps = self.training.steps
         return said
+
+    def told_of_more_steps(self) -> list[str]:
+        """The rate has fallen towards the end that was planned; it cannot be taken back."""
+        t, done, planned = self.training, self.progress.step, self.progress.steps
+        before, now = (share_of_peak(t.schedule, done, t.warmup, steps) for steps in (planned, t.steps))
+        if not done or before == now:
+            return []
+        return [
+            f"the first {done:,} steps were taken with a rate that ends at step {planned:,}: what comes out is not "
+            f"what {t.steps:,} steps asked for at once would give"
+        ]
 
     def load(self, path: Path | None) -> None:
         """The checkpoint that the first worker found; it is there until all have read it."""
         step = self.workers.tell(step_of(path) if path else -1)
         if step >= 0:
             found = checkpoint_folder(self.folder, step)
-            self.progress = Progress(**load_checkpoint(found, self.model, self.optimizer))
+            state = load_checkpoint(found, self.model, self.optimizer)
+            refuse_changes(self.lasting(), state.pop("settings", self.lasting()), self.folder)  # older ones have none
+            self.progress = Progress(**state)
             self.objective.carry(self.model, load_carried(found))
         self.workers.wait()
 
@@ -219,6 +245,7 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
     """Train to the last step, or until validation says to stop; save on the way and at the end."""
     t = run.training
     log = Log(run.folder / "log.jsonl", after_step=run.progress.step) if run.workers.first else None
+    yield from remake_lost_model(run)
     clock, steps, parts = Clock(run.progress.seconds), run.steps(), 1
     while run.progress.step < t.steps and not run.progress.stopped:
         step = next(steps)
@@ -244,14 +271,29 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
         run.progress.seconds = clock.seconds()
         planned = is_due(step.number, t.save_every, t.steps) and (not run.progress.refused or step.number == t.steps)
         if planned or run.progress.stopped or stop.asked:
-            run.save()
+            yield from map(Notice, run.save())
         if stop.asked:
             raise Interrupted("E-RUN-07", f"stopped at step {step.number:,} and saved; the same command goes on")
     finished = finish(run)
     if run.workers.first:
-        for measure in (weigh_int8, learn_shortlist):
-            yield from (Notice(sentence) for sentence in measure(run.folder / "model", run.task))
+        yield from measure_costs(run, stop)
     yield finished
+
+
+def measure_costs(run: Run, stop: Stop) -> Iterator[Notice]:
+    """What quicker ways to use the model cost. It is trained and saved: what is not measured now can be later."""
+    for measure in (weigh_int8, learn_shortlist):
+        try:
+            with fitting_into_memory("measuring what int8 and a shortlist cost"):
+                yield from (Notice(sentence) for sentence in measure(run.folder / "model", run.task, stop))
+        except MachineError as problem:
+            yield Notice(f"{problem.sentence}. The model is saved; the same command measures it")
+        if stop.asked:
+            raise Interrupted(
+                "E-RUN-07",
+                f"stopped after all {run.progress.step:,} steps, which are saved, and before all was measured; the "
+                "same command goes on",
+            )
 
 
 def is_due(step: int, every: int, last: int) -> bool:
@@ -334,11 +376,16 @@ def go_back(run: Run, log: Log | None) -> Notice:
             f"checkpoint is kept. Look at the batches that log.jsonl names, or begin anew with "
             f"--fresh --set training.rate={rate / 5:g}",
         )
+    best, since = run.progress.best_nats, run.progress.validations_since_best
     run.load(path)
     run.progress.slowed = SLOWER
+    if best < run.progress.best_nats:  # the model of that validation is still there, and only a better one replaces it
+        run.progress.best_nats, run.progress.validations_since_best = best, since
     good = run.progress.step
+    if path:
+        set_aside_others(run.folder, good)
     if log:
-        refused = [line for line in read_log(log.path) if line["kind"] == "refused" and line["step"] > good]
+        refused = [line for line in read_log(log.path) if line.get("kind") == "refused" and line["step"] > good]
         log.drop_after(good)
         log.write({"kind": "returned", "step": good, "from_step": bad, "rate": rate, "refused": refused})
     return Notice(
@@ -352,10 +399,16 @@ def go_back(run: Run, log: Log | None) -> Notice:
 
 def validate(run: Run, model: nn.Module, log: Log | None) -> Validation:
     """Loss on the whole validation part, scores of some of it; a better loss than ever saves the model."""
-    measured = run.task.measure(model, run.training)
     progress = run.progress
+    try:
+        with fitting_into_memory(f"the validation after step {progress.step:,}"):
+            measured = run.task.measure(model, run.training)
+    except MachineError:
+        if not run.workers.sharded:  # where they share the model out, all of them must be here to save it
+            run.save()  # or the steps up to it would be lost each time
+        raise
     best = measured.nats_per_token < progress.best_nats
-    progress.best_nats = min(measured.nats_per_token, progress.best_nats)
+    progress.best_nats = measured.nats_per_token if best else progress.best_nats  # NaN is never the best
     progress.validations_since_best = 0 if best else progress.validations_since_best + 1
     if run.training.patience and progress.validations_since_best >= run.training.patience:
         progress.stopped = f"no better validation in {run.training.patience} of them"
@@ -372,6 +425,33 @@ def flat(validation: Validation) -> dict[str, Any]:
     return {**{name: value for name, value in validation._asdict().items() if name != "scores"}, **validation.scores}
 
 
+def remake_lost_model(run: Run) -> Iterator[Notice]:
+    """A model that a validation has saved, and that is gone or damaged since, is made again from what there is."""
+    why = why_lost(run) if run.workers.first else ""
+    if not run.workers.tell(int(bool(why))):
+        return
+    run.progress.best_nats = float("inf")
+    model = run.whole_model()
+    if run.workers.first:
+        step = run.progress.step
+        yield Notice(f"{why}; it is made again from the checkpoint of step {step:,}, which may be worse than it was")
+        validate(run, model, None)
+    yield from map(Notice, run.save())
+
+
+def why_lost(run: Run) -> str:
+    folder = run.folder / "model"
+    if run.progress.best_nats == float("inf"):  # no validation has saved one
+        return ""
+    if not folder.exists():
+        return f"{folder} is gone"
+    try:
+        check_folder(folder)
+    except DataError as problem:
+        return problem.sentence
+    return ""
+
+
 # ── the end ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -383,7 +463,8 @@ def finish(run: Run) -> Finished:
     if len(last) > 1:
         trained = {name: tensor.clone() for name, tensor in weights_of(model).items()}
         load_weights(model, average_weights(last), run.folder)
-        nats = run.task.validation_loss(model, run.training)
+        with fitting_into_memory("the validation of the mean of the last checkpoints"):
+            nats = run.task.validation_loss(model, run.training)
         if nats < progress.best_nats:
             averaged, progress.best_nats = True, nats
             run.save_model(model)

@@ -12,6 +12,7 @@ Random numbers need no saving: dropout is seeded by the step, and batches are a 
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dragoman.runs.files import check_folder, read_json, write_folder
 from dragoman.runs.weights import load_weights, read_tensors, shared_as, weights_of, whole
 
 SCRATCH = ".scratch-"  # a folder for a moment, within a run's
+ASIDE = ".aside"  # of a checkpoint that no longer counts
 
 
 def checkpoint_folder(run: Path, step: int) -> Path:
@@ -37,7 +39,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer | None,
     state: dict[str, Any],
     carried: list[Tensor] | None = None,
-) -> None:
+) -> Path:
     """All of it at once; whoever is killed in the middle of this has the checkpoint before."""
     parts = {
         "weights": weights_of(model),
@@ -52,7 +54,9 @@ def save_checkpoint(
         (ready / "state.json").write_text(json.dumps({"step": step, **state}))
 
     size = sum(tensor.nbytes for tensors in parts.values() for tensor in tensors.values())
-    write_folder(checkpoint_folder(run, step), fill, size)
+    path = checkpoint_folder(run, step)
+    write_folder(path, fill, size)
+    return path
 
 
 def remove_leftovers(run: Path) -> None:
@@ -70,15 +74,27 @@ def checkpoints(run: Path) -> list[Path]:
 
 def newest_whole_checkpoint(run: Path) -> tuple[Path | None, list[str]]:
     """The newest checkpoint that is not damaged, and a sentence about each that is."""
-    said = []
-    for path in checkpoints(run):
+    said, there = list[str](), checkpoints(run)
+    for number, path in enumerate(there, start=1):
         try:
             check_folder(path)
         except DataError as problem:
-            said.append(f"{problem.sentence}; going back to the one before")
+            then = "going back to the one before" if number < len(there) else "there is none before it"
+            said.append(f"{problem.sentence}; {then}")
         else:
             return path, said
     return None, said
+
+
+def set_aside_others(run: Path, step: int) -> None:
+    """What is damaged, or lies beyond this step, counts no more: else it would stand for a checkpoint to go on from,
+    and good ones would be removed for its sake. It is kept under another name."""
+    for path in checkpoints(run):
+        if step_of(path) > step or not is_whole(path):
+            aside = path.with_name(path.name + ASIDE)
+            with suppress(OSError):  # where others own the folder, the next save says so
+                shutil.rmtree(aside, ignore_errors=True)
+                path.rename(aside)
 
 
 def last_good_checkpoint(run: Path) -> Path | None:
@@ -119,11 +135,20 @@ def planned_checkpoints(run: Path, every: int, last: int) -> list[Path]:
     return [path for path in checkpoints(run) if step_of(path) % every == 0 or step_of(path) == last]
 
 
-def remove_old_checkpoints(run: Path, keep: list[Path]) -> None:
-    """All but these and the newest."""
-    for path in checkpoints(run)[1:]:
-        if path not in keep:
-            shutil.rmtree(path)
+def remove_old_checkpoints(run: Path, saved: Path, keep: list[Path]) -> list[str]:
+    """Those before the one just saved, but for these; a sentence about each that cannot be removed, as where another
+    user wrote it. Under another name first: what a kill leaves of one is no damaged checkpoint."""
+    said = []
+    for path in checkpoints(run):
+        if path not in keep and step_of(path) < step_of(saved):
+            old = path.with_name(path.name + ".old")
+            try:
+                path.rename(old)
+                shutil.rmtree(old)
+            except OSError as problem:
+                left = old if old.exists() else path
+                said.append(f"{left} cannot be removed ({problem.strerror}); the run goes on, see who owns it")
+    return said
 
 
 def average_weights(paths: list[Path]) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -63,15 +63,14 @@ def write_folder(path: Path, fill: Callable[[Path], None], size: int = 0) -> Non
         raise SaveError("E-SAVE-01", save_failed(path, problem)) from problem
 
 
-def seal(folder: Path) -> None:
-    """Force the files to disk, then a list of their hashes, then the folders they are in."""
-    inside = sorted(folder.rglob("*"))
-    files = [path for path in inside if path.is_file()]
+def seal(folder: Path, files: Sequence[Path] | None = None) -> None:
+    """Force the files to disk, all in the folder or these of it, then a list of their hashes, then their folders."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()] if files is None else files
     for file in files:
         force_to_disk(file)
     manifest = folder / MANIFEST
     manifest.write_text(json.dumps({str(file.relative_to(folder)): sha256(file) for file in files}, indent=1))
-    for path in [manifest, *(path for path in inside if path.is_dir()), folder]:
+    for path in [manifest, *sorted({file.parent for file in files} - {folder}), folder]:
         force_to_disk(path)
 
 
@@ -98,7 +97,7 @@ def refuse_full_disk(path: Path, size: int) -> None:
     if free < size + ROOM:
         raise SaveError(
             "E-SAVE-02",
-            f"{path} needs {(size + ROOM) / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free on that disk; what was "
+            f"{path} needs {(size + ROOM) / 1e6:,.2f} MB and {free / 1e6:,.2f} MB are free on that disk; what was "
             "saved before is intact: free space and run the same command",
         )
 
@@ -132,6 +131,7 @@ def sha256_inside(folder: Path, name: str) -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """An object from a file that may be damaged or made by anyone."""
     try:
+        refuse_irregular(path)
         if path.stat().st_size > LARGEST_JSON:
             raise ValueError(f"it has more than {LARGEST_JSON:,} bytes")
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -140,6 +140,12 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as problem:
         raise DataError("E-RUN-02", f"{path} cannot be read as JSON ({problem})") from None
     return found
+
+
+def refuse_irregular(path: Path) -> None:
+    """A pipe would be waited for without end, and a device be read without end."""
+    if path.exists() and not path.is_file():
+        raise DataError("E-RUN-02", f"{path} is a folder, a pipe or a device, and must be a file")
 
 
 def sha256(path: Path) -> str:

@@ -6,7 +6,6 @@ a removal      the files that dragoman writes, by their names; whatever else sta
 """
 
 import fcntl
-import json
 import math
 import os
 import re
@@ -17,8 +16,8 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import DataError, DragomanError, MachineError, UsageError
-from dragoman.runs.files import MANIFEST, check_folder
-from dragoman.runs.record import read_toml
+from dragoman.runs.files import MANIFEST, check_folder, read_json
+from dragoman.runs.record import read_log, read_toml
 
 SETTINGS, LOG, LOCK = "run.toml", "log.jsonl", ".lock"
 FOLDERS = ("checkpoints", "model", "tokenizer", "data")
@@ -28,11 +27,11 @@ OURS = "|".join(  # every file of a run, by its name
     (
         r"(run\.toml|log\.jsonl)(\.new)?",
         r"\.(lock|begun)",
-        rf"checkpoints/step-\d+{REPLACED}/((weights|optimizer|carried)\.safetensors|(state|manifest)\.json)",
-        rf"model{REPLACED}/(weights\.safetensors|(config|manifest)\.json)",
+        r"checkpoints/step-\d+(\.new|\.old|\.aside)?/((weights|optimizer|carried)\.safetensors|(state|manifest)\.json)",
+        rf"model{REPLACED}/((weights|shortlist)\.safetensors|(config|manifest)\.json)",
         rf"(model{REPLACED}/)?tokenizer{REPLACED}/((tokenizer|manifest)\.json|{SIDE})",
         r"\.scratch-[^/]+/checkpoints/step-\d+(\.new)?/((weights|optimizer)\.safetensors|(state|manifest)\.json)",
-        r"data/valid\.json(\.new)?",
+        r"data/(valid\.json(\.new)?|manifest\.json)",
         r"data/(train|valid)/(index\.json(\.new)?|(ids|offsets|pixels|answers)\.bin)",
         r"data/pairs/(index\.json|(train|valid|part-\d+)\.(keys|counts))",
     )
@@ -84,10 +83,10 @@ def inspect(folder: Path) -> str:
 def glance(folder: Path) -> str:
     """What can be seen to be wrong without reading all of it: what is missing, and what is cut off."""
     try:
-        names = json.loads((folder / MANIFEST).read_text())
-    except (OSError, ValueError):
-        names = None
-    if not isinstance(names, dict):
+        names = read_json(folder / MANIFEST)
+    except DataError:
+        names = {}
+    if not names:
         return "has no manifest that can be read; it was not saved completely"
     missing = next((name for name in names if not (folder / name).is_file()), None)
     if missing is not None:
@@ -97,6 +96,8 @@ def glance(folder: Path) -> str:
 
 
 def is_cut_off(path: Path) -> bool:
+    if not path.is_file():
+        return True
     try:
         with safe_open(path, "np"):
             return False
@@ -110,6 +111,8 @@ def without_name(problem: DragomanError, path: Path) -> str:
 
 def count_numbers(weights: Path) -> int | None:
     """How many numbers a file of weights holds, told from its head."""
+    if not weights.is_file():
+        return None
     try:
         with safe_open(weights, "np") as file:
             return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
@@ -141,23 +144,6 @@ def read_settings(run: Path) -> Settings:
         return Settings({}, f"{SETTINGS} {without_name(problem, path)}")
     absent = [name for name in ("run", "model", "training") if not isinstance(sections.get(name), dict)]
     return Settings(sections, f"{SETTINGS} has no section {', '.join(absent)}: it is cut off" if absent else "")
-
-
-def read_log(run: Path) -> list[dict[str, Any]]:
-    """Its lines; one that a crash cut off is left out."""
-    try:
-        text = (run / LOG).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    return [line for line in map(as_object, text.split("\n")) if isinstance(line.get("step"), int)]
-
-
-def as_object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def checkpoint_paths(run: Path) -> list[Path]:
@@ -229,8 +215,8 @@ def state_of(done: int | None, planned: int | None, stopped: bool, training: boo
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     try:
-        return as_object((checkpoint / "state.json").read_text())
-    except (OSError, ValueError):
+        return read_json(checkpoint / "state.json")
+    except DataError:
         return {}
 
 
@@ -267,7 +253,7 @@ def summarise(run: Path) -> Summary:
         run,
         str(about.get("task", "translate" if about else "")),
         str(about.get("family", "")),
-        progress_of(run, settings, read_log(run)),
+        progress_of(run, settings, read_log(run / LOG)),
         size,
         written,
         [settings.problem] if settings.problem else [f"{part.name} {part.problem}" for part in seen(run, settings)],
@@ -310,14 +296,16 @@ class Part(NamedTuple):
 
 
 def parts(run: Path, settings: Settings, look: Callable[[Path], str] = inspect) -> list[Part]:
-    """The tokenizer, the model and every checkpoint, newest first, each with what `look` finds wrong with it."""
+    """The tokenizer, the data, the model and every checkpoint, newest first, each with what `look` finds wrong."""
     found = [Part(SETTINGS, "" if not settings.problem else settings.problem.removeprefix(SETTINGS).strip())]
     model = model_path(run)
     if settings.section("tokenizer") or (run / "tokenizer").exists():
         found.append(Part("tokenizer", look(run / "tokenizer") if (run / "tokenizer").exists() else "is missing"))
+    if (run / "data" / MANIFEST).exists():  # older runs have none
+        found.append(Part("data", look(run / "data")))
     if model.exists():
         found.append(Part(model.name, look(model)))
-    elif any(line.get("best") for line in read_log(run)):
+    elif any(line.get("best") for line in read_log(run / LOG)):
         found.append(Part("model", "is missing, though a validation has saved one"))
     for path in checkpoint_paths(run):
         problem = look(path)

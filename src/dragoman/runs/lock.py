@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dragoman.errors import MachineError
+from dragoman.errors import MachineError, SaveError
+from dragoman.runs.files import save_failed
 
 
 @contextmanager
@@ -14,7 +15,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     """Hold the folder; another process that wants it is refused at once. A kill lets go of it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / ".lock").open("a+")
+        file = (folder / ".lock").open("ab+", buffering=0)  # nothing is left to be written at its end
     except OSError as problem:
         raise MachineError(
             "E-ENV-03", f"{folder} cannot be written ({problem.strerror}); choose another --out"
@@ -24,11 +25,13 @@ def only_writer(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            holder = lock.read().strip() or "unknown"
+            holder = lock.read(20).decode(errors="replace").strip() or "unknown"
             raise MachineError(
                 "E-RUN-03", f"{folder} is being written by process {holder}; wait for it, or choose another --out"
             ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+        try:
+            lock.truncate(0)
+            lock.write(str(os.getpid()).encode())
+        except OSError as problem:
+            raise SaveError("E-SAVE-01", save_failed(folder / ".lock", problem)) from problem
         yield

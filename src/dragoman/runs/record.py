@@ -9,6 +9,8 @@ from typing import Any
 from dragoman.errors import DataError, SaveError, UsageError
 from dragoman.runs.files import save_failed, write_file
 
+LARGEST_TOML = 1 << 24  # bytes; the labels of a classifier are among the settings
+
 
 def write_toml(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
     write_file(path, to_toml(sections))
@@ -35,6 +37,10 @@ def toml_value(value: Any) -> str:
 
 
 def read_toml(path: Path) -> dict[str, dict[str, Any]]:
+    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST_TOML):
+        raise DataError(
+            "E-SET-04", f"{path} is not TOML that can be read: it must be a file of at most {LARGEST_TOML:,} bytes"
+        )
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -44,16 +50,28 @@ def read_toml(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Its whole lines; the last one may have been cut off by a crash, or be in the middle of being written."""
+    """Its whole lines, each of some step; the last one may have been cut off by a crash, within a letter too, or be in
+    the middle of being written."""
     if not path.is_file():
         return []
-    found = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line for line in map(as_object, text.split("\n")) if is_step(line.get("step"))]
+
+
+def as_object(text: str) -> dict[str, Any]:
+    """What a line or a file of JSON says, where it is an object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_step(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Log:

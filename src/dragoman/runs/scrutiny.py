@@ -17,7 +17,7 @@ from dragoman import models
 from dragoman.config import Settings
 from dragoman.errors import DataError, DragomanError
 from dragoman.models.shapes import shapes_only
-from dragoman.runs.files import read_json
+from dragoman.runs.files import read_json, refuse_irregular
 from dragoman.runs.weights import Shapes, refuse_unequal, weights_of
 from dragoman.text.tokenizer import Tokenizers
 
@@ -64,6 +64,7 @@ def is_usual(number: Any) -> bool:
 
 def shapes_in(path: Path) -> Shapes:
     """Of the tensors in a file, from its header alone."""
+    refuse_irregular(path)
     try:
         with safe_open(path, framework="pt") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118

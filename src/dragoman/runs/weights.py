@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from dragoman.errors import DataError
+from dragoman.runs.files import refuse_irregular
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -73,6 +74,7 @@ def take_over(model: Any, old: Any, folder: Path) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
+    refuse_irregular(path)
     try:
         return load_file(path)
     except SafetensorError as problem:

@@ -77,7 +77,7 @@ def open_counts(folder: Path, part: str) -> Counts:
             map_file(folder / f"{part}.counts", np.dtype(np.float32)),
         )
         whole = len(found.keys) == len(found.counts) == pairs
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, LookupError, TypeError):
         whole = False
     if not whole:
         raise DataError("E-DATA-08", f"the counts of pairs in {folder} are damaged; begin anew with --fresh")
@@ -166,7 +166,7 @@ def put_away(folder: Path, counts: Counts, numbers: NDArray[np.int64], files: in
 def append(folder: Path, name: str, counts: Counts) -> None:
     for kind, values in counts._asdict().items():
         with (folder / f"{name}.{kind}").open("ab") as file:
-            values.tofile(file)
+            file.write(values.tobytes())
 
 
 def take_out(folder: Path, name: str) -> Counts:

@@ -32,7 +32,7 @@ class PairIndex:
             self.ids = map_file(folder / "ids.bin", np.dtype(about["dtype"]))
             self.offsets = map_file(folder / "offsets.bin", np.dtype(np.int64))
             whole = len(self.offsets) == 2 * self.count + 1 and len(self.ids) == self.offsets[-1]
-        except (OSError, ValueError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             whole = False
         if not whole:
             raise DataError("E-DATA-08", f"the index of token ids in {folder} is damaged; begin anew with --fresh")
@@ -62,17 +62,17 @@ def write_index(
     about: dict[str, Any],
 ) -> PairIndex:
     """Write pairs as they come, a chunk at a time, and open the result. `about` is kept with them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "index.json").unlink(missing_ok=True)
     dtype = np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "index.json").unlink(missing_ok=True)
         count = write_ids(folder, chunks, dtype)
         ready = folder / "index.json.new"
         ready.write_text(json.dumps({"pairs": count, "dtype": dtype.name, "about": about}))
         ready.replace(folder / "index.json")
     except OSError as problem:
         raise SaveError(
-            "E-SAVE-01", f"the token ids could not be written to {folder} ({problem.strerror})"
+            "E-SAVE-01", f"the token ids could not be written to {folder} ({problem.strerror}); free some space"
         ) from problem
     return PairIndex(folder)
 
@@ -86,7 +86,7 @@ def write_ids(folder: Path, chunks: Iterable[Pairs], dtype: np.dtype[Any]) -> in
             if not sentences:
                 continue
             places = end + np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
-            np.fromiter(chain.from_iterable(sentences), dtype, int(places[-1]) - end).tofile(ids)
-            places.tofile(offsets)
+            ids.write(np.fromiter(chain.from_iterable(sentences), dtype, int(places[-1]) - end).tobytes())
+            offsets.write(places.tobytes())  # and not by `tofile`, which may lose the last bytes without a word
             count, end = count + len(chunk), int(places[-1])
     return count

@@ -42,7 +42,7 @@ class TextStream:
             self.about: dict[str, Any] = about["about"]
             self.ids: Ids = map_file(folder / "ids.bin", np.dtype(about["dtype"]))
             whole = len(self.ids) == about["tokens"]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, LookupError, TypeError):
             whole = False
         if not whole:
             raise DataError("E-DATA-08", f"the index of token ids in {folder} is damaged; begin anew with --fresh")
@@ -53,14 +53,14 @@ class TextStream:
 
 def write_stream(folder: Path, lines: Iterable[str], tokenizer: Tokenizer, before: Sequence[int] = ()) -> TextStream:
     """Encode a text line by line, in bounded memory, and open the result. The ids `before` stand before the text."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "index.json").unlink(missing_ok=True)
     dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
     special, tokens, letters, unknown = tokenizer.special, 0, 0, 0
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "index.json").unlink(missing_ok=True)
         with (folder / "ids.bin").open("wb") as file:
             for ids, characters in chain([(list(before), 0)], encode_lines(lines, tokenizer)):
-                np.array(ids, dtype).tofile(file)
+                file.write(np.array(ids, dtype).tobytes())
                 tokens, letters = tokens + len(ids), letters + characters
                 unknown += ids.count(special.unknown) if special.unknown != special.end else 0
         about = {"characters": letters, "unknown": unknown}
@@ -69,7 +69,7 @@ def write_stream(folder: Path, lines: Iterable[str], tokenizer: Tokenizer, befor
         ready.replace(folder / "index.json")
     except OSError as problem:
         raise SaveError(
-            "E-SAVE-01", f"the token ids could not be written to {folder} ({problem.strerror})"
+            "E-SAVE-01", f"the token ids could not be written to {folder} ({problem.strerror}); free some space"
         ) from problem
     return TextStream(folder)
 

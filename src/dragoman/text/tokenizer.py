@@ -306,6 +306,8 @@ def open_tokenizers(folder: Path) -> Tokenizers:
 
 
 def refuse_large(path: Path) -> None:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path.name} is a pipe or a device, and must be a file")
     if path.stat().st_size > LARGEST_FILE:
         raise ValueError(f"{path.name} has more than {LARGEST_FILE:,} bytes")
 

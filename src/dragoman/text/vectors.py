@@ -78,6 +78,11 @@ def is_binary(rest: bytes, width: int) -> bool:
 
 
 def from_binary(content: bytes, count: int, width: int) -> NamedVectors:
+    if count * (4 * width + 1) > len(content):
+        raise ValueError(
+            f"its first line tells of {count:,} words of {width:,} numbers, "
+            f"which do not fit into its {len(content):,} bytes"
+        )
     words, rows, place = list[str](), np.empty((count, width), np.float32), 0
     for number in range(count):
         space = content.index(b" ", place)

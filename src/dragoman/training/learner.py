@@ -2,7 +2,9 @@
 cut into smaller parts: the sums are the same, so the step is the same, save for dropout, which is drawn for each part.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from errno import ENOMEM
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +18,7 @@ from dragoman.training.team import Team, computing_with, threads_for
 from dragoman.training.updates import add
 
 SAYS_SO = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # what allocators say
+SMALLER = "lower training.tokens_per_step (or images_per_step), then data.longest, then the model's size"
 
 
 class Sums(NamedTuple):
@@ -107,7 +110,7 @@ class Learner:
             raise MachineError(
                 "E-ENV-06",
                 f"a step does not fit into memory, in {self.parts} parts of {max(1, rows // self.parts)} rows either; "
-                "lower training.tokens_per_step (or images_per_step), then data.longest, then the model's size",
+                f"{SMALLER}",
             )
         self.parts = min(rows, 2 * self.parts)
 
@@ -122,7 +125,20 @@ def can_be_together(model: nn.Module, objective: Any) -> bool:
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
+    if isinstance(problem, OSError):
+        return problem.errno == ENOMEM
     return isinstance(problem, MemoryError) or any(words in str(problem) for words in SAYS_SO)
+
+
+@contextmanager
+def fitting_into_memory(what: str) -> Iterator[None]:
+    """For what is not cut into parts: where it does not fit, that is said."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError) as problem:
+        if not is_out_of_memory(problem):
+            raise
+        raise MachineError("E-ENV-06", f"{what} does not fit into memory; {SMALLER}") from None
 
 
 def seed_of(seed: int, step: int, micro_batch: int) -> int:

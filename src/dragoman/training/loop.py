@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.training.learner import Learner
 from dragoman.training.objectives import LossSum
@@ -35,11 +35,12 @@ def train(
     workers: Workers = ALONE,
 ) -> Iterator[Step]:
     """One step for each item of `batches`; steps count from `first`, so a resumed run goes on counting."""
-    parameters = list(model.parameters())
+    parameters, besides = list(model.parameters()), Besides(model, objective)
     learner = Learner(model, objective, seed, Team(team_size()))
     for number, micro_batches in enumerate(batches, start=first):
         if not model.training:  # the caller may have validated
             model.train()
+        besides.keep()
         sums = workers.add_up(learner, number, micro_batches)
         with computing_with(threads_for(learner.numbers)):
             norm = divide_and_clip(parameters, max(1, sums.tokens), clip)
@@ -48,7 +49,30 @@ def train(
                 for group in optimizer.param_groups:
                     group["lr"] = rate(number)
                 optimizer.step()
+            else:
+                besides.put_back()
         yield Step(number, sums.nats / max(1, sums.tokens), sums.tokens, norm, applied, learner.parts)
+
+
+class Besides:
+    """What a step changes besides the parameters: what norms have counted, and the state that goes on into the next
+    batch. Of a step that is not applied nothing must stay, or one NaN would spoil every later one."""
+
+    def __init__(self, model: nn.Module, objective: Any) -> None:
+        lasting = model.state_dict().keys()  # a table that is computed is not among them
+        self.counted = [buffer for name, buffer in model.named_buffers() if name in lasting]
+        self.model, self.objective = model, objective
+        self.carries = hasattr(objective, "carried") and hasattr(objective, "carry")
+
+    def keep(self) -> None:
+        self.before = [buffer.clone() for buffer in self.counted]
+        self.carried: list[Tensor] = self.objective.carried() if self.carries else []
+
+    def put_back(self) -> None:
+        for buffer, before in zip(self.counted, self.before, strict=True):
+            buffer.copy_(before)
+        if self.carries:
+            self.objective.carry(self.model, self.carried)
 
 
 def divide_and_clip(parameters: Sequence[nn.Parameter], tokens: int, clip: float) -> float:
