@@ -14,7 +14,7 @@ can talk to it through the browser, and asks the model one thing at a time.
 import json
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -61,6 +61,8 @@ class TextRequest(Settings):
 class Subject:
     """What the page is about: a model, or a run that has saved none yet; opened anew when a better one is saved."""
 
+    largest_body = LARGEST_BODY  # bytes of a question
+
     def __init__(self, path: Path, text: str = "") -> None:
         self.path = path
         self.one_at_a_time = threading.RLock()
@@ -95,6 +97,9 @@ class Subject:
             source = run.flips[-1].sentences[0].source
             return LookRequest(text=source[:LONGEST_TEXT]) if source.strip() else None
         return self.asked
+
+    def answer_to(self, body: Mapping[str, Any]) -> Answer:
+        return self.look(LookRequest.read(body, section="look"))
 
     def look(self, asked: LookRequest) -> Answer:
         with self.one_at_a_time:
@@ -147,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         if self.path == "/api/look":
-            self.answer(lambda: self.subject.look(LookRequest.read(self.body(), section="look")).model_dump_json())
+            self.answer(lambda: self.subject.answer_to(self.body()).model_dump_json())
         elif self.path == "/api/arithmetic":
             asked = lambda: TextRequest.read(self.body(), section="arithmetic")  # noqa: E731
             self.answer(lambda: self.subject.arithmetic(asked()).model_dump_json())
@@ -161,8 +166,9 @@ class Handler(BaseHTTPRequestHandler):
     def body(self) -> Any:
         told = self.headers.get("Content-Length") or ""
         length = int(told) if told.isdecimal() else 0
-        if self.headers.get_content_type() != "application/json" or not 0 < length <= LARGEST_BODY:
-            raise UsageError("E-LOOK-06", f"a question is JSON of at most {LARGEST_BODY:,} bytes")
+        most = self.subject.largest_body
+        if self.headers.get_content_type() != "application/json" or not 0 < length <= most:
+            raise UsageError("E-LOOK-06", f"a question is JSON of at most {most:,} bytes")
         try:
             asked = json.loads(self.rfile.read(length))
         except ValueError:
