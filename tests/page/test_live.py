@@ -19,7 +19,6 @@ from dragoman import models
 from dragoman.cli import main
 from dragoman.errors import MachineError
 from dragoman.models.rnn import RnnConfig
-from dragoman.models.vit import VitClassifierConfig
 from dragoman.runs.model import save_model
 from dragoman.runs.weights import weights_of
 from dragoman.seeing.live import Subject, serve
@@ -273,16 +272,6 @@ def test_what_has_no_attention_is_not_drawn(tmp_path, capsys):
     assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.svg")]) == 3
     assert "no attention to draw" in capsys.readouterr().err
     assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.html")]) == 0
-
-
-def test_a_model_of_images_has_no_live_page_and_is_sent_to_look(tmp_path, capsys):
-    config = VitClassifierConfig(size=(8, 8), classes=("a", "b"), width=8, heads=2, layers=1, hidden=8)
-    levels = {"mean": [0.5], "deviation": [0.5]}
-    save_model(tmp_path / "vit", config, weights_of(models.build(config)), None, {"images": levels})
-    assert main(["page", str(tmp_path / "vit")]) == 3
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert f"looked at by: dragoman look {tmp_path / 'vit'} IMAGE [E-LOOK-02]" in said
 
 
 def test_a_page_of_a_model_that_is_being_replaced_shows_the_new_one(model_folder, tmp_path):

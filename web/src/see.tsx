@@ -70,7 +70,7 @@ function Told({ picture: { told, area } }: { picture: Picture }) {
 function Rollout({ picture, rollout }: { picture: Picture; rollout: Packed }) {
   const at = useSignal<number | null>(null);
   const cells = plane(rollout);
-  const share = shares(cells, true);
+  const share = shares(cells); // from the least to the most: they seldom differ much
   const [rows, columns] = picture.grid;
   const say = (index: number) => `Patch ${placeName(index, columns)}: ${printedPercent(cells, index)} of what reaches the class token.`;
   return (
@@ -78,7 +78,7 @@ function Rollout({ picture, rollout }: { picture: Picture; rollout: Packed }) {
       <h3 id="rollout-heading">Through all blocks: rollout</h3>
       <p>
         How much of each patch reaches the class token, from which the answer is read: attention of all blocks multiplied, the ways around it
-        included. All patches together are 100 %. It is a hint, not a proof.
+        included. All patches together are 100 %; light runs from the least of them to the most. It is a hint, not a proof.
       </p>
       <div class="pair">
         <div>
@@ -89,7 +89,7 @@ function Rollout({ picture, rollout }: { picture: Picture; rollout: Packed }) {
           <p role="status" class="readout">{at.value === null ? "" : say(at.value)}</p>
         </div>
         <Grid
-          label="Rollout in numbers" corner="row ↓ column →" plane={cells} rows={counted(rows)} columns={counted(columns)} fromZero
+          label="Rollout in numbers" corner="row ↓ column →" plane={cells} rows={counted(rows)} columns={counted(columns)}
           say={(row, column) => say(row * columns + column)}
         />
       </div>
