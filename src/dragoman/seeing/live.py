@@ -4,7 +4,7 @@
     GET  /api/page                  everything there is to see, of the text looked at last
     GET  /api/training              the curves, while a run goes on
     GET  /save                      the page as one file, of the text looked at last
-    POST /api/look                  {"text", "target", "gold", "beam", "force"}
+    POST /api/look                  {"text", "target", "gold", "beam", "force"}; of an image: live_images.py
     POST /api/arithmetic            {"text"}
 
 For one person at one machine: it listens on 127.0.0.1 alone, answers only under that name, so that no other web site
