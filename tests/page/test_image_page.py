@@ -229,14 +229,18 @@ def test_what_was_left_out_is_said_and_the_mean_can_be_asked(visit, tmp_path, mo
     config = VitClassifierConfig(**VIT, classes=("a", "b"))
     seen, address = saved(ImageClassifier(models.build(config), ABOUT), tmp_path)
     first = seen.attention[0]
-    with visit(f"{address}#attention?query=2", bypass_csp=True) as page:
+    with visit(f"{address}#attention?head=2", bypass_csp=True) as page:
         assert page.inner_text("#left-out") == seen.image.left_out
-        assert numbers_in(page) == first.mean.unpack()[2, 1:].unflatten(0, (3, 3)).tolist()
-        go(page, "attention", "?of=head&head=2&query=2")
         assert page.inner_text("#looks").startswith("The class token looks")
         assert numbers_in(page) == first.weights.unpack()[1, 0, 1:].unflatten(0, (3, 3)).tolist()
         assert Axe().run(page).violations_count == 0
-        go(page, "attention", "?of=head&as=matrix")
+        page.locator(".patches td").nth(1).click()
+        assert page.inner_text("#head-heading") == "Block 1, mean of its heads"
+        assert page.inner_text("#looks").startswith("Patch 1,2 looks")
+        assert numbers_in(page) == first.mean.unpack()[2, 1:].unflatten(0, (3, 3)).tolist()
+        page.keyboard.press("]")
+        assert page.inner_text("#head-heading") == "Block 1, head 1"
+        go(page, "attention", "?as=matrix")
         assert [float(cell) for cell in cells_of(page, (1, 10))[0]] == first.weights.unpack()[0, 0].tolist()
 
 
@@ -258,7 +262,7 @@ def test_a_run_begins_with_its_validation_and_another_image_is_chosen(visit, vit
         page.get_by_role("button", name="Look at it").click()
         expect(page.locator("h1")).to_have_text("a<b>.png")
         [said] = dragoman.load(vit_run).classify([draw(4)])
-        assert page.inner_text("#told tbody tr:first-child td:last-child") == f"{said.probability:.2%}"
+        assert page.inner_text("#told tbody tr:first-child td:last-child") == f"{100 * said.probability:.2f} %"
         go(page, "arithmetic", "?numbers=model")
         assert page.locator("#arithmetic-text").count() == 0  # the image is chosen on its own screen
         assert "pixels in a row" in page.inner_text("main")

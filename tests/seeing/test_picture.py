@@ -142,7 +142,7 @@ def test_a_classifier_tells_its_labels_as_classify_does(classifier):
     [said] = classifier.classify([IMAGE])
     assert told[0].name == said.label
     assert {one.name: one.share for one in told} == pytest.approx(said.probabilities, abs=6e-5)
-    assert told[0].value == f"{said.probability:.2%}"
+    assert told[0].value == f"{100 * said.probability:.2f} %"
 
 
 def test_a_regressor_tells_numbers_in_their_units():

@@ -74,7 +74,7 @@ interface LargeProps {
 }
 
 function Large({ look, picture, layer, head, asked, matrix }: LargeProps) {
-  const mean = text("of", picture.left_out ? "mean" : "head") === "mean";
+  const mean = text("of") === "mean";
   const scores = matrix && !mean && layer.scores !== null && text("view") === "scores";
   return (
     <section aria-labelledby="head-heading" class="large">
@@ -85,7 +85,7 @@ function Large({ look, picture, layer, head, asked, matrix }: LargeProps) {
       </p>
       <Switches layer={layer} matrix={matrix} mean={mean} scores={scores} />
       {matrix ? <Matrix {...(mean ? meanGrid(look, layer) : grid(look, layer, head, { unit: "pieces", scores, masked: true }))} />
-        : <OnImage look={look} picture={picture} layer={layer} head={mean ? "mean" : head} asked={asked} />}
+        : <OnImage picture={picture} layer={layer} head={mean ? "mean" : head} asked={asked} />}
       <p class="note">Keys: <kbd>[</kbd> <kbd>]</kbd> other head, <kbd>{"{"}</kbd> <kbd>{"}"}</kbd> other block; on the image arrows choose a patch, <kbd>Home</kbd> the class token.</p>
     </section>
   );
@@ -99,7 +99,7 @@ function Switches({ layer, matrix, mean, scores }: { layer: AttentionLayer; matr
         options={[{ value: "image", label: "on the image" }, { value: "matrix", label: "as a matrix" }]}
       />
       <Choice
-        legend="Whose looks" name="of" value={mean ? "mean" : "head"} chosen={(value) => choose({ of: value })}
+        legend="Whose looks" name="of" value={mean ? "mean" : "head"} chosen={(value) => choose({ of: value === "mean" ? value : "" })}
         options={[{ value: "head", label: "this head's" }, { value: "mean", label: "mean of the block's heads" }]}
       />
       {matrix && !mean && layer.scores && (
@@ -134,31 +134,32 @@ function meanGrid(look: Look, layer: AttentionLayer): GridProps {
   };
 }
 
-function OnImage({ look, picture, layer, head, asked }: Omit<LargeProps, "matrix" | "head"> & { head: number | "mean" }) {
+function OnImage({ picture, layer, head, asked }: Omit<LargeProps, "look" | "matrix" | "head"> & { head: number | "mean" }) {
   const [rows, columns] = picture.grid;
   const { patches, all, query } = rowOf(picture, layer, head, asked);
-  const fixedRow = query === ""; // only one row of this head is here
-  const who = query || (look.given!.pieces[0] === "[class]" ? "The class token" : "The mean patch");
+  const alone = query === ""; // only one row of this head is here: whoever else is asked, the mean of the heads answers
+  const who = query || (picture.asks === "class" ? "The class token" : "The mean patch");
+  const byClass = alone ? picture.asks === "class" : asked === 0;
   const share = shares(patches, true);
   const gives = (index: number) => `${who} gives ${printedPercent(all, index + 1)} of its attention to patch ${placeName(index, columns)}.`;
-  const pick = (index: number) => choose({ query: index + 1 });
+  const ask = (word: number) => choose({ query: word, ...(alone && !(word === 0 && byClass) ? { of: "mean" } : {}) });
   const home = () => {
-    choose({ query: 0 });
+    ask(0);
     document.getElementById("class-token")?.focus();
   };
   return (
     <div class="pair">
       <div>
         <div class="row">
-          <button type="button" id="class-token" aria-pressed={!fixedRow && asked === 0} disabled={fixedRow} class="quiet" onClick={home}>
+          <button type="button" id="class-token" aria-pressed={byClass} class="quiet" onClick={home}>
             The class token asks
           </button>
-          {fixedRow && <span class="note">Of single heads only this row is here; the mean of the heads can be asked for each patch.</span>}
+          {alone && <span class="note"> Of a single head only this row is here; choose a patch to ask the mean of the heads.</span>}
         </div>
         <PatchBoard
           label="Patches: choose the one that looks" grid={picture.grid} shape={picture.size} under={picture.data} dim
-          paint={(index) => lit(share(index))} say={gives} chosen={fixedRow || asked === 0 ? null : asked - 1}
-          choose={fixedRow ? () => undefined : pick} home={fixedRow ? () => undefined : home}
+          paint={(index) => lit(share(index))} say={gives} chosen={alone || asked === 0 ? null : asked - 1}
+          choose={(index) => ask(index + 1)} home={home}
         />
         <p role="status" class="readout" id="looks">{summary(who, patches, all, columns)}</p>
       </div>

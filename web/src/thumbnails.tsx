@@ -25,7 +25,7 @@ export function Thumbnails({ layers, layer, head, statistic, pictured = allWeigh
     const next = moved(event, layers.indexOf(layer), head, layers.length, layer.entropy.length);
     if (!next) return;
     event.preventDefault();
-    choose({ layer: layers[next[0]]!.number, head: next[1] + 1 });
+    choose({ layer: layers[next[0]]!.number, head: next[1] + 1, of: "" });
     group.current!.querySelector<HTMLElement>(`[data-place="${next.join()}"]`)!.focus();
   };
   return (
@@ -81,7 +81,7 @@ function Thumbnail({ layer, head, place, statistic, chosen, pictured }: Thumbnai
     <button
       type="button" class="thumbnail" data-place={place} aria-pressed={chosen} tabIndex={chosen ? 0 : -1}
       aria-label={`block ${layer.number}, head ${head + 1}, ${said}`} title={`head ${head + 1}: ${said}`}
-      onClick={() => choose({ layer: layer.number, head: head + 1 })}
+      onClick={() => choose({ layer: layer.number, head: head + 1, of: "" })}
     >
       <Picture layer={layer} head={head} pictured={pictured} />
       <span class="statistic" style={painted(share)}>{fixed(value, 2)}</span>

@@ -160,7 +160,7 @@ def tell(model: ImageModel, answers: Float[Tensor, "1 ..."]) -> list[Told]:
 def in_shares(labels: Sequence[str], shares: Float[Tensor, " C"], digits: int) -> list[Told]:
     best = shares.argsort(descending=True, stable=True)[:SAID].tolist()
     return [
-        Told(name=labels[one], value=f"{float(shares[one]):.{digits}%}", share=round(float(shares[one]), 4))
+        Told(name=labels[one], value=f"{100 * float(shares[one]):.{digits}f} %", share=round(float(shares[one]), 4))
         for one in best
     ]
 

@@ -53,9 +53,8 @@ def patch_arithmetic(model: ImageModel, pixels: Pixels) -> Arithmetic:
 
 def most_looked_at(weights: Float[Tensor, "T T"]) -> list[int]:
     """The class token, the patches that it looks at most, in reading order, and then the rest."""
-    best = 1 + weights[0, 1:].argsort(descending=True, stable=True)[: SHOWN - 1]
-    first = [0, *sorted(best.tolist())]
-    return [*first, *(place for place in range(len(weights)) if place not in first)]
+    patches = (1 + weights[0, 1:].argsort(descending=True, stable=True)).tolist()
+    return [0, *sorted(patches[: SHOWN - 1]), *patches[SHOWN - 1 :]]
 
 
 def note_on(tokens: int) -> str:
