@@ -4,6 +4,7 @@ import base64
 import http.client
 import io
 import json
+import shutil
 from decimal import ROUND_HALF_UP, Decimal
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from playwright.sync_api import expect
 
 import dragoman
 from dragoman import models
+from dragoman.cli.page import family_of
 from dragoman.decoding.images import ImageClassifier, ImageSegmenter
 from dragoman.models.vit import VitClassifierConfig, VitSegmenterConfig
 from dragoman.seeing import picture
@@ -319,3 +321,16 @@ def test_a_folder_without_a_run_waits_for_an_image(visit, vit_run):
         page.set_input_files("#ask-image", {"name": "c.png", "mimeType": "image/png", "buffer": as_file(draw(2))})
         page.get_by_role("button", name="Look at it").click()
         expect(page.locator("#image")).to_have_attribute("alt", "c.png")
+
+
+def test_a_run_that_has_saved_no_model_yet_shows_its_training_and_then_its_image(visit, vit_run, tmp_path):
+    """The family is read from its record, since there is no model to ask."""
+    shutil.copytree(vit_run, tmp_path / "run", ignore=shutil.ignore_patterns("model", "checkpoints"))
+    assert family_of(tmp_path / "run") == "vit"
+    with serve(ImageSubject(tmp_path / "run"), 0) as address:
+        with visit(f"{address}#training") as page:
+            assert screens_of(page) == ["arithmetic", "training"]
+        shutil.copytree(vit_run / "model", tmp_path / "run" / "model")
+        with visit(address) as page:
+            assert screens_of(page) == SCREENS
+            assert page.inner_text("h1") == "image 1 of the validation data"
