@@ -205,7 +205,7 @@ def test_places_are_compared_as_python_compares_them(visit, vit_run, seen_page):
     with visit(seen_page.address) as page:
         for place in (1, 9):
             go(page, "positions", f"?place={place}")
-            shown = page.locator("table.cells tbody tr")
+            shown = page.locator("section[aria-labelledby=places-heading] table.cells tbody tr")
             rows = [[float(cell) for cell in row.locator("td").all_inner_texts()] for row in shown.all()]
             assert rows == cosines[place - 1].unflatten(0, (3, 3)).tolist()
 
