@@ -22,7 +22,6 @@ from dragoman.models.bag import BagConfig
 from dragoman.models.mlp import MlpClassifierConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.rnn_classifier import RnnClassifierConfig
-from dragoman.models.vit import VitClassifierConfig
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import save_model
 from dragoman.runs.weights import weights_of
@@ -176,14 +175,13 @@ def run_of(folder, config, tokenizers, about):
     return folder
 
 
-@pytest.mark.parametrize("family", ["rnn", "bag", "vit", "mlp"])
+@pytest.mark.parametrize("family", ["rnn", "bag", "mlp"])
 def test_a_model_that_cannot_be_looked_at_has_its_training_on_the_page(visit, tmp_path, family):
     tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("image 8", "image 8")])
     size, images = len(tokenizers.source), {"size": (8, 8), "classes": ("a", "b")}
     config = {
         "rnn": RnnClassifierConfig(vocabulary=size, classes=("a", "b"), width=8, embedding=8),
         "bag": BagConfig(vocabulary=size, classes=("a", "b"), width=8),
-        "vit": VitClassifierConfig(**images, width=8, heads=2, layers=1, hidden=8),
         "mlp": MlpClassifierConfig(**images, width=8),
     }[family]
     texts, about = (tokenizers, {"longest": 20}), {"images": {"mean": [0.5], "deviation": [0.5]}}
@@ -378,16 +376,6 @@ def test_what_has_no_attention_is_not_drawn(tmp_path, capsys):
     assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.svg")]) == 3
     assert "no attention to draw" in capsys.readouterr().err
     assert main(["look", str(tmp_path / "rnn"), "a b", "--out", str(tmp_path / "x.html")]) == 0
-
-
-def test_a_model_of_images_has_no_live_page_and_is_sent_to_look(tmp_path, capsys):
-    config = VitClassifierConfig(size=(8, 8), classes=("a", "b"), width=8, heads=2, layers=1, hidden=8)
-    levels = {"mean": [0.5], "deviation": [0.5]}
-    save_model(tmp_path / "vit", config, weights_of(models.build(config)), None, {"images": levels})
-    assert main(["page", str(tmp_path / "vit")]) == 3
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert f"looked at by: dragoman look {tmp_path / 'vit'} IMAGE [E-LOOK-02]" in said
 
 
 def test_a_page_of_a_model_that_is_being_replaced_shows_the_new_one(model_folder, tmp_path):

@@ -30,8 +30,8 @@ export function Arithmetic({ data }: { data: PageData }) {
   );
 }
 
-/** A model without attention has no numbers of its own here; before any text was looked at, nobody knows. */
-const canCalculate = ({ look, arithmetic }: PageData) => !look || arithmetic.some(({ source }) => source === "model");
+/** An image is chosen on its own screen. A model without attention has no numbers of its own here; before any text was looked at, nobody knows. */
+const canCalculate = ({ look, arithmetic, model }: PageData) => model?.family !== "vit" && (!look || arithmetic.some(({ source }) => source === "model"));
 
 function Intro({ shown }: { shown: ArithmeticData }) {
   return (

@@ -53,13 +53,13 @@ export function chosenHead(look: Look) {
   return { kind: layer.kind, layers, layer, head };
 }
 
-/** [ and ] change the head, { and } the block. */
+/** [ and ] change the head, { and } the block. On an image a head comes in place of the mean of its block's. */
 export function changeHead(look: Look, key: string): void {
   const { layers, layer, head } = chosenHead(look);
   const around = (value: number, size: number) => (value + size) % size;
   const heads = layer.entropy.length;
-  if (key === "[") choose({ head: around(head - 1, heads) + 1 });
-  if (key === "]") choose({ head: around(head + 1, heads) + 1 });
+  if (key === "[") choose({ head: around(head - 1, heads) + 1, of: "" });
+  if (key === "]") choose({ head: around(head + 1, heads) + 1, of: "" });
   const at = layers.indexOf(layer);
   if (key === "{") choose({ layer: layers[around(at - 1, layers.length)]!.number });
   if (key === "}") choose({ layer: layers[around(at + 1, layers.length)]!.number });

@@ -30,8 +30,8 @@ export interface Tokens {
 }
 
 export interface Look {
-  kind: "translate" | "write" | "fill" | "read"; // read: a reader without masks in its text
-  text: string; // what was asked; for write, the beginning as it was read
+  kind: "translate" | "write" | "fill" | "read" | "see"; // read: a reader without masks in its text; see: an image
+  text: string; // what was asked; for write, the beginning as it was read; for see, the name of the image
   source: Tokens | null; // what the encoder reads; null where there is none (write)
   given: Tokens | null; // what the decoder reads: <start> and what it wrote; null where there is none (fill)
   written: Tokens | null; // what it wrote at each step, <end> last; as long as `given`
@@ -45,6 +45,7 @@ export interface Look {
   steps: Step[]; // one for each of `written`
   beams: Beam[]; // that of the search first, then others to compare with; empty for write and fill
   masks: Mask[]; // fill: one for each [MASK]
+  image: Picture | null; // see: its patches are the words of `source`, after the class token
 }
 
 export interface Written {
@@ -85,13 +86,35 @@ export interface AttentionLayer {
   queries: "source" | "given" | "written"; // whose pieces its rows are
   keys: "source" | "given";
   weights: Packed; // heads × queries × keys; a row sums to 1
-  scores: Packed; // before mask and softmax
+  scores: Packed | null; // before mask and softmax; null where an image has too many
   visible: number[] | null; // for each query how many keys it may see, the first ones; null: all
   unmasked: Packed | null; // the weights as they would be without the mask; null where it hides nothing
-  by_word: Packed; // heads × words × words: keys of a word summed, queries of a word averaged
+  by_word: Packed | null; // null where every piece is a word; heads × words × words: keys of a word summed, queries of a word averaged
   entropy: number[]; // bits, for each head, the mean over its rows
   most_entropy: number; // bits, if every row looked everywhere alike
   aer: number[] | null; // alignment error rate of each head, where gold alignments are given
+  mean: Packed | null; // see: the mean over the heads, all pieces × all pieces
+}
+
+/** The image as the model read it. */
+export interface Picture {
+  name: string;
+  data: string; // a PNG as data URL
+  size: [number, number]; // height and width, in pixels
+  grid: [number, number]; // patches down and across
+  told: { name: string; value: string; share: number | null }[]; // share: a probability, or a part of the image; null for a number
+  asks: "class" | "patches"; // whose states the answer is read from
+  rollout: Packed | null; // rows × columns
+  area: Area | null; // of a segmenter
+  left_out: string; // which weights are not here: each head has one row then, and `given` names it; "" where all are
+}
+
+/** A label for each pixel, and the commonest of each patch. */
+export interface Area {
+  data: string; // a PNG as data URL, a colour for each label
+  labels: { name: string; colour: string }[];
+  patches: string[]; // row by row
+  shares: Packed; // rows × columns: how much of the patch has it
 }
 
 export interface Gold {
@@ -159,7 +182,7 @@ export interface Arithmetic {
 }
 
 export type StageName =
-  | "input" | "queries" | "keys" | "values" | "scores" | "scaled" | "masked" | "weights"
+  | "patches" | "input" | "queries" | "keys" | "values" | "scores" | "scaled" | "masked" | "weights"
   | "context" | "concat" | "output" | "residual" | "norm" | "cell";
 
 export interface Stage {
@@ -211,6 +234,13 @@ export interface Positions {
   waves: { dimension: number; wavelength: number; values: Packed }[];
   closeness: { distances: number[]; sinusoidal: Packed; learned: Packed | null }; // PE(p)·PE(p+k) over |PE|², mean over p
   bias: { distances: number[]; heads: Packed } | null; // T5's relative bias: heads × distances
+  places: Places | null; // of a model that reads images
+}
+
+export interface Places {
+  grid: [number, number]; // patches down and across
+  cosines: Packed | null; // patches × patches; null where there are too many
+  sentence: string;
 }
 
 export interface Embeddings {
@@ -262,7 +292,8 @@ export interface FlipAttention {
 export type Answer = Pick<PageData, "title" | "look" | "arithmetic" | "embeddings" | "python">;
 
 export interface LookRequest {
-  text: string;
+  text: string; // of an image, the file's name
+  image?: string; // what the file holds, in base64
   target?: string; // a reference
   force?: number[]; // ids that the output must begin with
   gold?: string;

@@ -34,8 +34,8 @@ export function grid(look: Look, layer: AttentionLayer, head: number, view: View
 }
 
 function packedOf(layer: AttentionLayer, view: View) {
-  if (view.unit === "words") return layer.by_word;
-  if (view.scores) return layer.scores;
+  if (view.unit === "words" && layer.by_word) return layer.by_word;
+  if (view.scores && layer.scores) return layer.scores;
   return view.masked ? layer.weights : (layer.unmasked ?? layer.weights);
 }
 

@@ -13,7 +13,7 @@ const KEYS: [string[], string][] = [
   [["1", "…", "7"], "go to a screen"],
   [["[", "]"], "Attention: other head"],
   [["{", "}"], "Attention: other block"],
-  [["↑", "↓", "←", "→"], "move within a grid, a tree, a row of words or of heads"],
+  [["↑", "↓", "←", "→"], "move within a grid, an image, a tree, a row of words or of heads"],
   [["Home", "End"], "first and last cell of a row; with Ctrl of the grid"],
   [["Page Up", "Page Down"], "five rows up or down in a grid"],
   [["Ctrl", "Enter"], "send the text (live page)"],

@@ -1,6 +1,7 @@
 /** The page that shows what happens inside a model. */
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import "./image.css";
 import { render } from "preact";
 import { App } from "./app";
 import { open } from "./page";

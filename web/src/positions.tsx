@@ -7,13 +7,18 @@ import { Scale, Screen } from "./controls";
 import { Embeddings } from "./embeddings";
 import { short } from "./figures";
 import { extent, integers, numbers, plane, printed } from "./packed";
+import { Places } from "./places";
 import { choose, text } from "./route";
 import { Scroll } from "./scroll";
+
+const TEXT = { title: "Positions and embeddings", question: "How does it know the order of the words, and which words are alike to it?" };
+const IMAGE = { title: "Positions", question: "How does it know where a patch lies?" };
 
 export function Positions({ data }: { data: PageData }) {
   const { positions, embeddings } = data;
   return (
-    <Screen title="Positions and embeddings" question="How does it know the order of the words, and which words are alike to it?">
+    <Screen {...(positions?.places ? IMAGE : TEXT)}>
+      {positions?.places && <Places places={positions.places} />}
       {positions && <Encoding positions={positions} />}
       {embeddings && <Embeddings embeddings={embeddings} />}
     </Screen>

@@ -4,9 +4,11 @@ import { Arithmetic } from "./arithmetic";
 import { Attention } from "./attention";
 import { Beam } from "./beam";
 import type { PageData } from "./data";
-import { kindOf } from "./kind";
+import { ImageAttention } from "./image_attention";
+import { kindOf, seesImages } from "./kind";
 import { Positions } from "./positions";
 import { screen } from "./route";
+import { See } from "./see";
 import { Steps } from "./steps";
 import { Training } from "./training";
 import { Translate } from "./translate";
@@ -23,8 +25,9 @@ export function screensOf(data: PageData): ScreenEntry[] {
   // A text that was only read has its attention to show, with the form above it.
   const hasFirst = look && look.kind !== "read" ? true : data.live && data.model?.takes_text && !look?.attention.length;
   const all: [boolean, ScreenEntry][] = [
-    [Boolean(hasFirst), { name: "translate", label: first, Content: Translate }],
-    [Boolean(look?.attention.length), { name: "attention", label: "Attention", Content: Attention }],
+    [seesImages(data) && Boolean(look ?? data.live), { name: "see", label: "See", Content: See }],
+    [Boolean(hasFirst) && !seesImages(data), { name: "translate", label: first, Content: Translate }],
+    [Boolean(look?.attention.length), { name: "attention", label: "Attention", Content: look?.image ? ImageAttention : Attention }],
     [Boolean(look?.steps.length), { name: "steps", label: "Steps", Content: Steps }],
     [Boolean(look?.beams.length), { name: "beam", label: "Beam", Content: Beam }],
     [data.arithmetic.length > 0, { name: "arithmetic", label: "Arithmetic", Content: Arithmetic }],

@@ -5,7 +5,7 @@ import { draw } from "./canvas_grid";
 import { moved } from "./cells";
 import { dark, painted } from "./colours";
 import { fixed } from "./figures";
-import { plane } from "./packed";
+import { type Plane, plane } from "./packed";
 import { choose } from "./route";
 import { Scroll } from "./scroll";
 
@@ -16,15 +16,16 @@ interface Props {
   layer: AttentionLayer;
   head: number;
   statistic: Statistic;
+  pictured?: (layer: AttentionLayer, head: number) => Plane; // instead of all its weights
 }
 
-export function Thumbnails({ layers, layer, head, statistic }: Props) {
+export function Thumbnails({ layers, layer, head, statistic, pictured = allWeights }: Props) {
   const group = useRef<HTMLDivElement>(null);
   const walk = (event: KeyboardEvent) => {
     const next = moved(event, layers.indexOf(layer), head, layers.length, layer.entropy.length);
     if (!next) return;
     event.preventDefault();
-    choose({ layer: layers[next[0]]!.number, head: next[1] + 1 });
+    choose({ layer: layers[next[0]]!.number, head: next[1] + 1, of: "" });
     group.current!.querySelector<HTMLElement>(`[data-place="${next.join()}"]`)!.focus();
   };
   return (
@@ -36,7 +37,7 @@ export function Thumbnails({ layers, layer, head, statistic }: Props) {
             <div class="block">
               <span class="block-number">block {one.number}</span>
               {one.entropy.map((_, h) => (
-                <Thumbnail key={`${one.name} ${h}`} layer={one} head={h} place={`${i},${h}`} statistic={statistic} chosen={one === layer && h === head} />
+                <Thumbnail key={`${one.name} ${h}`} layer={one} head={h} place={`${i},${h}`} statistic={statistic} chosen={one === layer && h === head} pictured={pictured} />
               ))}
             </div>
           ))}
@@ -67,9 +68,12 @@ interface ThumbnailProps {
   place: string;
   statistic: Statistic;
   chosen: boolean;
+  pictured: (layer: AttentionLayer, head: number) => Plane;
 }
 
-function Thumbnail({ layer, head, place, statistic, chosen }: ThumbnailProps) {
+const allWeights = (layer: AttentionLayer, head: number) => plane(layer.weights, head);
+
+function Thumbnail({ layer, head, place, statistic, chosen, pictured }: ThumbnailProps) {
   const value = statistic === "aer" ? layer.aer![head]! : layer.entropy[head]!;
   const share = statistic === "aer" ? value : value / (layer.most_entropy || 1);
   const said = statistic === "aer" ? `alignment error rate ${fixed(value)}` : `entropy ${fixed(value, 2)} bits`;
@@ -77,15 +81,15 @@ function Thumbnail({ layer, head, place, statistic, chosen }: ThumbnailProps) {
     <button
       type="button" class="thumbnail" data-place={place} aria-pressed={chosen} tabIndex={chosen ? 0 : -1}
       aria-label={`block ${layer.number}, head ${head + 1}, ${said}`} title={`head ${head + 1}: ${said}`}
-      onClick={() => choose({ layer: layer.number, head: head + 1 })}
+      onClick={() => choose({ layer: layer.number, head: head + 1, of: "" })}
     >
-      <Picture layer={layer} head={head} />
+      <Picture layer={layer} head={head} pictured={pictured} />
       <span class="statistic" style={painted(share)}>{fixed(value, 2)}</span>
     </button>
   );
 }
 
-function Picture({ layer, head }: { layer: AttentionLayer; head: number }) {
+function Picture({ layer, head, pictured }: Pick<ThumbnailProps, "layer" | "head" | "pictured">) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const inDark = dark.value;
   // Eighteen blocks do not fit on the screen: a head is decoded and drawn when it comes into view.
@@ -95,10 +99,10 @@ function Picture({ layer, head }: { layer: AttentionLayer; head: number }) {
     const observer = new IntersectionObserver(([entry]) => {
       if (!entry!.isIntersecting) return;
       observer.disconnect();
-      draw(picture, plane(layer.weights, head), true);
+      draw(picture, pictured(layer, head), true);
     });
     observer.observe(picture);
     return () => observer.disconnect();
-  }, [layer, head, inDark]);
+  }, [layer, head, pictured, inDark]);
   return <canvas ref={canvas} aria-hidden="true" />;
 }

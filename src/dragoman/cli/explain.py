@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
+    from dragoman.decoding.images import ImageModel
+    from dragoman.errors import UsageError
     from dragoman.seeing.arithmetic import Arithmetic, Matrix, Stage, Terms
 
 WIDTH = 80  # columns of a terminal
@@ -34,10 +36,10 @@ def explain(
     Parameters
     ----------
     text
-        Words to follow; else YOUR CAT IS A LOVELY CAT.
+        Words to follow; else YOUR CAT IS A LOVELY CAT. Of a vit an image file.
     model
-        A run's folder, a model's, or one of Hugging Face, whose first block is shown at work on the text; of an rnn,
-        how its decoder looks at the text.
+        A run's folder, a model's, or one of Hugging Face, whose first block is shown at work on the text or image; of
+        an rnn, how its decoder looks at the text.
     numbers
         Without a model: of a toy that can be followed by hand, or those that lecture 001 prints on its slides.
     threads
@@ -64,8 +66,8 @@ def refuse_contradictions(text: str | None, model: str | None, numbers: str | No
 
     if text is not None and not clean(text):
         raise UsageError("E-EXP-01", f"there is no word in {text!r}; give one or more, such as 'the cat sat'")
-    if model and text is None:
-        raise UsageError("E-EXP-01", f"no text was given for {model} to read; give one, such as 'the cat sat'")
+    if model:
+        refuse_nothing_to_read(text, model)
     if model and numbers:
         raise UsageError(
             "E-EXP-02", f"--numbers {numbers} and --model {model} are two sources of numbers; give one of them"
@@ -74,26 +76,58 @@ def refuse_contradictions(text: str | None, model: str | None, numbers: str | No
         raise UsageError("E-EXP-02", f"the slides have numbers for their own sentence alone; leave out {text!r}")
 
 
-def work_out(text: str | None, model: str | None, numbers: str | None) -> "Arithmetic":
+def refuse_nothing_to_read(text: str | None, model: str) -> None:
+    """What has no attention is not first asked for a text."""
+    from dragoman.cli.kind import kind_of
     from dragoman.errors import UsageError
+    from dragoman.images import FAMILIES
+
+    family = kind_of(Path(model))[1]
+    if family in FAMILIES and family != "vit":
+        raise without_attention(model)
+    if text is None and family == "vit":
+        raise UsageError("E-EXP-01", f"no image was given for {model} to see; give a file, such as cat.png")
+    if text is None:
+        raise UsageError("E-EXP-01", f"no text was given for {model} to read; give one, such as 'the cat sat'")
+
+
+def without_attention(model: str) -> "UsageError":
+    from dragoman.cli.kind import kind_of
+    from dragoman.errors import UsageError
+
+    return UsageError(
+        "E-EXP-03",
+        f"{model} is of the family {kind_of(Path(model))[1]} and has no attention to explain; give a transformer, "
+        "marian, t5, gpt, bert or vit, or an rnn that learned to translate with attention, or leave out --model",
+    )
+
+
+def work_out(text: str | None, model: str | None, numbers: str | None) -> "Arithmetic":
     from dragoman.seeing.arithmetic import CAT, model_arithmetic, slides_arithmetic, toy_arithmetic
     from dragoman.text.reading import clean
 
     if model is None:
         return slides_arithmetic() if numbers == "slides" else toy_arithmetic(clean(text).split() if text else CAT)
 
-    from dragoman.cli.kind import kind_of
+    from dragoman.decoding.images import ImageModel
     from dragoman.jobs.open import load
 
-    found = model_arithmetic(load(model), text or "")
+    learned = load(model)
+    found = (
+        work_out_image(learned, text or "")
+        if isinstance(learned, ImageModel)
+        else model_arithmetic(learned, text or "")
+    )
     if found is None:
-        family = kind_of(Path(model))[1]
-        raise UsageError(
-            "E-EXP-03",
-            f"{model} is of the family {family} and has no attention between words to explain; give a transformer, "
-            "marian, t5, gpt or bert, or an rnn that learned to translate with attention, or leave out --model",
-        )
+        raise without_attention(model)
     return found
+
+
+def work_out_image(learned: "ImageModel", image: str) -> "Arithmetic":
+    from dragoman.seeing.arithmetic import patch_arithmetic
+    from dragoman.seeing.shown import choose
+
+    return patch_arithmetic(learned, choose(image, 1, learned.form).pixels.transpose(2, 0, 1))
 
 
 # ── lines ─────────────────────────────────────────────────────────────────────────────────

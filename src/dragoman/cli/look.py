@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.decoding.images import ImageModel
     from dragoman.decoding.insides import Insides
     from dragoman.seeing.looked import Look
+    from dragoman.seeing.shown import Chosen
 
 ENDINGS = (".html", ".json", ".png", ".svg")
 
@@ -24,8 +26,8 @@ def look(
 ) -> int:
     """Show every layer and head of a model while it works on TEXT, and how its output came about, as one offline page.
 
-    Of a model that reads images TEXT is a file: the feature maps of a cnn, or where each head of a vit's class token
-    looks.
+    Of a model that reads images TEXT is a file: a vit's patches look at each other like words; of a cnn there are the
+    feature maps.
 
     Parameters
     ----------
@@ -167,38 +169,45 @@ def tell(seen: "Look") -> None:
 
 
 def look_at_image(model: str, image: str, out: Path, number: int, threads: int | None) -> int:
-    from dragoman.errors import UsageError
     from dragoman.images.corpus import find_shown
 
-    [shown] = find_shown([image])
+    find_shown([image])
 
     from dragoman.decoding.images import ImageModel
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_as
-    from dragoman.seeing.insides import save_insides
+    from dragoman.seeing.shown import choose
 
     use_threads(threads)
     opened = load_as(ImageModel, model)
-    names, pixels = list(shown.names()), shown.pixels(opened.form)
-    if not 1 <= number <= len(names):
-        raise UsageError("E-IMG-15", f"--number {number} cannot be; {image} holds {len(names):,} images")
-    chosen = next(one for place, one in enumerate(pixels, start=1) if place == number)
-    found = opened.look(chosen.transpose(1, 2, 0))
-    title = Path(names[number - 1]).name
-    save_insides(found, title, out)
-    show(found, title)
+    chosen = choose(image, number, opened.form)
+    found = opened.look(chosen.pixels)
+    save_image_look(Path(model), opened, chosen, found, out)
+    show(found, chosen.title)
     print(out)
     return 0
+
+
+def save_image_look(model: Path, opened: "ImageModel", chosen: "Chosen", found: "Insides", out: Path) -> None:
+    """A drawing is of what the model saw on its way; the page and its numbers are those of all that attend, and a cnn
+    has a page of its own."""
+    from dragoman.seeing.insides import save_insides
+    from dragoman.seeing.picture import look_at_image as look_at
+
+    if found.attention and out.suffix.lower() in (".html", ".json"):
+        save_look(model, opened, look_at(opened, chosen.pixels, chosen.name), {"image": chosen.python}, out)
+    else:
+        save_insides(found, chosen.title, out)
 
 
 def show(found: "Insides", title: str) -> None:
     print(f"{title}: {', '.join(f'{word} ({value})' for word, value in found.told)}")
     for block in found.attention:
-        print(f"\n{block.layer:<12}{'bits':>8}{'most at':>12}{'weight':>9}{'at itself':>11}")
-        rows = zip(block.entropy(), block.strongest(), block.itself.tolist(), strict=True)
-        for head, (bits, (row, column, weight), itself) in enumerate(rows, start=1):
+        print(f"\n{block.layer:<12}{'bits':>8}{'most at':>12}{'weight':>9}{'at class':>11}")
+        rows = zip(block.entropy(), block.strongest(), block.at_class.tolist(), strict=True)
+        for head, (bits, (row, column, weight), at_class) in enumerate(rows, start=1):
             place = f"{row + 1}, {column + 1}"
-            print(f"head {head:<7}{bits:>8.2f}{place:>12}{weight:>9.1%}{itself:>11.1%}")
+            print(f"head {head:<7}{bits:>8.2f}{place:>12}{weight:>9.1%}{at_class:>11.1%}")
     for layer in found.maps:
         count, height, width = layer.maps.shape
         print(

@@ -21,7 +21,8 @@ def page(
     open: Annotated[bool, WORDS] = False,
     threads: int | None = None,
 ) -> int:
-    """Show what happens inside a model, in a browser: type text, force tokens, follow a run. Ctrl-C ends it.
+    """Show what happens inside a model, in a browser: type text or choose an image, force tokens, follow a run. Ctrl-C
+    ends it.
 
     It listens on 127.0.0.1 only.
 
@@ -30,7 +31,8 @@ def page(
     model
         A run's folder, a model's, or one of Hugging Face.
     text
-        What to look at first; else one of the run's validation sentences.
+        What to look at first; else one of the run's validation sentences. Of a vit an image: a file, an idx file, a
+        .npz or a folder, of which the first is taken; else the first that the run is validated on.
     port
         Where to listen; 0 is any port that is free.
     open
@@ -38,20 +40,24 @@ def page(
     threads
         Processor threads to use; else one for each core.
     """
-    from dragoman.cli.look import reads_images, refuse_unseen
-    from dragoman.errors import DataError
+    from dragoman.cli.look import refuse_unseen
 
+    family = family_of(Path(model))
     is_run = (Path(model) / "run.toml").exists()  # whose curves are there to see, whatever it trains
     if not is_run:
         refuse_unseen(Path(model))
-    if not is_run and reads_images(Path(model)):
-        raise DataError("E-LOOK-02", f"{model} reads images, which are looked at by: dragoman look {model} IMAGE")
+        refuse_cnn(model, family)
+    if family == "vit" and text:
+        from dragoman.images.corpus import find_shown
+
+        find_shown([text])
 
     from dragoman.jobs.machine import use_threads
     from dragoman.seeing.live import Subject, serve
+    from dragoman.seeing.live_images import ImageSubject
 
     use_threads(threads)
-    subject = Subject(Path(model), text)
+    subject = ImageSubject(Path(model), text) if family == "vit" else Subject(Path(model), text)
     if not is_run:
         subject.needed()  # a run may not have a model yet; a model's folder must
     if subject.asked is not None and subject.learned() is not None:
@@ -79,6 +85,24 @@ def is_waiting(address: str) -> bool:
         return False
     finally:
         connection.close()
+
+
+def family_of(model: Path) -> str:
+    """Of the model there; of a run that has saved none yet, as its record says."""
+    from dragoman.cli.kind import kind_of
+    from dragoman.runs.record import read_toml
+
+    record = model / "run.toml"
+    return kind_of(model)[1] or (str(read_toml(record).get("run", {}).get("family", "")) if record.is_file() else "")
+
+
+def refuse_cnn(model: str, family: str) -> None:
+    from dragoman.errors import DataError
+
+    if family == "cnn":
+        raise DataError(
+            "E-LOOK-02", f"{model} is a cnn, whose feature maps are looked at by: dragoman look {model} IMAGE"
+        )
 
 
 @contextmanager

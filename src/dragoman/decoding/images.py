@@ -51,7 +51,7 @@ class ImageModel:
         return (as_pixels(image, self.form) for image in images)
 
     def look(self, image: Shown) -> Insides:
-        """What the model sees on its way: feature maps, or where the class token looks."""
+        """What the model sees on its way: feature maps, or where each head of a vit looks."""
         pixels = as_pixels(image, self.form)
         seen = watch(self.model, self.levels.normalise(pixels[None]))
         return Insides(pixels, self.words(seen.answers), seen.maps, seen.attention, seen.rollout)

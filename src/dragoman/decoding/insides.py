@@ -1,4 +1,7 @@
-"""What an image model sees on its way: the maps of every convolution, or where every head of the class token looks.
+"""What an image model sees on its way: the maps of every convolution, or where every head of a vit looks.
+
+A vit's answer is read from the state of its class token, so that is whose looks count; with one label a pixel it is
+read from all patches, and what counts is the mean over them.
 
 rollout    Ã = ½ A + ½ I for each block, A the mean over its heads; the class token's row of Ã_L … Ã_1 says how much of
            each patch reaches it through all blocks, the ways around attention included (Abnar & Zuidema 2020)
@@ -12,6 +15,7 @@ from torch import Tensor
 
 from dragoman.errors import UsageError
 from dragoman.images.pixels import Pixels
+from dragoman.models.vit import VitSegmenter
 from dragoman.modules.attention import watching
 from dragoman.modules.convolution import ResidualConvolution
 
@@ -30,15 +34,15 @@ class FeatureMaps(NamedTuple):
 
 
 class PatchAttention(NamedTuple):
-    """How much the class token looks at each patch, by every head."""
+    """How much the class token, or the mean patch, looks at each patch, by every head."""
 
     layer: str
     weights: Float[Tensor, "H h w"]
-    itself: Float[Tensor, " H"]  # how much at itself: with the patches it sums to one
+    at_class: Float[Tensor, " H"]  # how much at the class token: with the patches it sums to one
 
     def entropy(self) -> list[float]:
         """−Σ a log₂ a of each head, in bits: 0 where it looks at one place, log₂ of their number where at all alike."""
-        whole = torch.cat([self.weights.flatten(1), self.itself[:, None]], dim=1).double()
+        whole = torch.cat([self.weights.flatten(1), self.at_class[:, None]], dim=1).double()
         return (-torch.special.xlogy(whole, whole).sum(dim=1) / torch.log(torch.tensor(2.0))).tolist()
 
     def strongest(self) -> list[tuple[int, int, float]]:
@@ -55,7 +59,7 @@ class Insides(NamedTuple):
     told: list[tuple[str, str]]  # what the model says of the image
     maps: list[FeatureMaps]
     attention: list[PatchAttention]
-    rollout: Float[Tensor, "h w"] | None
+    rollout: Float[Tensor, "h w"] | None  # of a class token that is asked
 
 
 class Watched(NamedTuple):
@@ -84,14 +88,20 @@ def watch(model: Any, image: Float[Tensor, "1 C H W"]) -> Watched:
             "an mlp has neither feature maps nor attention to look at; give a model of the family cnn or vit",
         )
     weights = [found.weights[0] for [found] in seen.values()]  # (H T T) of each block
-    attention = [class_attention(block, one, model.config.grid()) for block, one in enumerate(weights, start=1)]
-    rollout = roll_out(weights).unflatten(0, model.config.grid()) if weights else None
+    rows = [one[:, 1:].mean(dim=1) if asks_patches(model) else one[:, 0] for one in weights]  # (H T)
+    attention = [patch_attention(block, one, model.config.grid()) for block, one in enumerate(rows, start=1)]
+    rolls = bool(weights) and not asks_patches(model)
+    rollout = roll_out(weights).unflatten(0, model.config.grid()) if rolls else None
     return Watched(answers, maps, attention, rollout)
 
 
-def class_attention(block: int, weights: Float[Tensor, "H T T"], grid: tuple[int, int]) -> PatchAttention:
-    first = weights[:, 0]  # the class token's row
-    return PatchAttention(f"block {block}", first[:, 1:].unflatten(1, grid), first[:, 0])
+def asks_patches(model: Any) -> bool:
+    """Whether its answer is read from the states of the patches; else it is read from the class token's."""
+    return isinstance(model, VitSegmenter)
+
+
+def patch_attention(block: int, row: Float[Tensor, "H T"], grid: tuple[int, int]) -> PatchAttention:
+    return PatchAttention(f"block {block}", row[:, 1:].unflatten(1, grid), row[:, 0])
 
 
 def roll_out(blocks: list[Float[Tensor, "H T T"]]) -> Float[Tensor, " P"]:

@@ -14,6 +14,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -65,11 +66,14 @@ def read_size(text: str) -> Size:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
-    """The image there, nothing of it decoded yet; a damaged one is named, with what is wrong."""
-    refuse_missing(path)
+def opened(path: Path, whole: bytes | None = None) -> Iterator[Image.Image]:
+    """The image there, nothing of it decoded yet; a damaged one is named, with what is wrong. `whole` is what the file
+    holds, where it came by another way than from the disk."""
+    if whole is None:
+        refuse_missing(path)
+    file = path if whole is None else BytesIO(whole)
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as image:  # of odd EXIF
+        with warnings.catch_warnings(action="ignore"), Image.open(file, formats=FORMATS) as image:  # of odd EXIF
             if image.width * image.height > LARGEST:
                 raise ValueError(f"it has {image.width:,} × {image.height:,} pixels, and {LARGEST:,} are the most")
             yield image
@@ -92,8 +96,8 @@ def measure(path: Path) -> Form:
         return Form(1 if is_grey(image) else 3, height, width)
 
 
-def read_image(path: Path, form: Form) -> Pixels:
-    with opened(path) as image:
+def read_image(path: Path, form: Form, whole: bytes | None = None) -> Pixels:
+    with opened(path, whole) as image:
         return fit(ImageOps.exif_transpose(image), form)
 
 

@@ -1,4 +1,5 @@
-"""What an image model sees, as a picture or as a page: feature maps side by side, attention as light on the image.
+"""What an image model sees, as a picture: feature maps side by side, attention as light on the image. And the page of
+a cnn, which has no attention for the page of those that attend.
 
 The page is one file: its pictures stand in it as data, nothing is loaded from anywhere, and the numbers stand beside.
 """
@@ -116,26 +117,9 @@ def insides_page(found: Insides, title: str) -> str:
     told = "".join(f"<tr><td>{escape(word)}</td><td>{escape(value)}</td></tr>" for word, value in found.told)
     image = embedded(as_picture(found.pixels), "the image")
     body = [f'<div class="heads"><figure>{image}</figure><table class="told">{told}</table></div>']
-    if found.rollout is not None:
-        body.append(
-            "<h2>through all blocks</h2><p>what of each patch reaches the class token (rollout)</p>"
-            f"<figure>{embedded(light_up(found.pixels, found.rollout), 'rollout')}</figure>"
-        )
-    body += [block_section(found, one) for one in found.attention] + [layer_section(one) for one in found.maps]
+    body += [layer_section(one) for one in found.maps]
     policy = f"{POLICY}; img-src data:"
     return page(title, "\n".join(body), STYLE + MORE_STYLE, policy)
-
-
-def block_section(found: Insides, one: PatchAttention) -> str:
-    heads = zip(one.weights, one.entropy(), one.strongest(), one.itself.tolist(), strict=True)
-    figures = "".join(
-        f"<figure>{embedded(light_up(found.pixels, head), f'{one.layer}, head {number}')}"
-        f"<figcaption>head {number}: {bits:.2f} bits; most at row {row + 1}, column {column + 1} ({weight:.1%}); "
-        f"at itself {itself:.1%}</figcaption></figure>"
-        for number, (head, bits, (row, column, weight), itself) in enumerate(heads, start=1)
-    )
-    heading = f"<h2>{escape(one.layer)}</h2><p>where the class token looks</p>"
-    return f'<section>{heading}<div class="heads">{figures}</div></section>'
 
 
 def layer_section(one: FeatureMaps) -> str:
@@ -179,15 +163,5 @@ def as_json(found: Insides, title: str) -> dict[str, Any]:
     return {
         "image": title,
         "told": [list(pair) for pair in found.told],
-        "attention": [
-            {
-                "layer": one.layer,
-                "weights": one.weights.tolist(),  # heads × rows × columns of patches
-                "itself": one.itself.tolist(),
-                "entropy": one.entropy(),
-            }
-            for one in found.attention
-        ],
-        "rollout": None if found.rollout is None else found.rollout.tolist(),
         "maps": [{"layer": one.layer, "maps": one.maps.tolist()} for one in found.maps],
     }

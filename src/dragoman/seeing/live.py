@@ -5,7 +5,7 @@
     GET  /api/training              the curves, while a run goes on
     GET  /api/waiting               whether a page looks on that was not told yet how the run ended
     GET  /save                      the page as one file, of the text looked at last
-    POST /api/look                  {"text", "target", "gold", "beam", "force"}
+    POST /api/look                  {"text", "target", "gold", "beam", "force"}; of an image: live_images.py
     POST /api/arithmetic            {"text"}
 
 For one person at one machine: it listens on 127.0.0.1 alone, answers only under that name, so that no other web site
@@ -16,7 +16,7 @@ import json
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,6 +64,8 @@ class TextRequest(Settings):
 
 class Subject:
     """What the page is about: a model, or a run that has saved none yet; opened anew when a better one is saved."""
+
+    largest_body = LARGEST_BODY  # bytes of a question
 
     def __init__(self, path: Path, text: str = "") -> None:
         self.path = path
@@ -130,6 +132,9 @@ class Subject:
         """Whether a page looks on that was not told yet how the run ended."""
         return self.followed is not None and time.monotonic() - self.followed < LOOKS_ON and not self.told_the_end
 
+    def answer_to(self, body: Mapping[str, Any]) -> Answer:
+        return self.look(LookRequest.read(body, section="look"))
+
     def look(self, asked: LookRequest) -> Answer:
         with self.one_at_a_time:
             learned = self.needed()
@@ -183,7 +188,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         if self.path == "/api/look":
-            self.answer(lambda: self.subject.look(LookRequest.read(self.body(), section="look")).model_dump_json())
+            self.answer(lambda: self.subject.answer_to(self.body()).model_dump_json())
         elif self.path == "/api/arithmetic":
             asked = lambda: TextRequest.read(self.body(), section="arithmetic")  # noqa: E731
             self.answer(lambda: self.subject.arithmetic(asked()).model_dump_json())
@@ -197,8 +202,9 @@ class Handler(BaseHTTPRequestHandler):
     def body(self) -> Any:
         told = self.headers.get("Content-Length") or ""
         length = int(told) if told.isdecimal() else 0
-        if self.headers.get_content_type() != "application/json" or not 0 < length <= LARGEST_BODY:
-            raise UsageError("E-LOOK-06", f"a question is JSON of at most {LARGEST_BODY:,} bytes")
+        most = self.subject.largest_body
+        if self.headers.get_content_type() != "application/json" or not 0 < length <= most:
+            raise UsageError("E-LOOK-06", f"a question is JSON of at most {most:,} bytes")
         try:
             asked = json.loads(self.rfile.read(length))
         except ValueError:

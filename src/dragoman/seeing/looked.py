@@ -1,4 +1,4 @@
-"""What there is to see of a model at work on one text, as the page and Python read it.
+"""What there is to see of a model at work on one text or image, as the page and Python read it.
 
 `web/src/data.ts` is the same list on the other side: a field that changes here changes there. Every number on the page
 stands here, to the digits that are printed; the page draws and computes nothing.
@@ -52,13 +52,14 @@ class AttentionLayer(Settings):
     queries: Side
     keys: Side
     weights: Packed  # heads × queries × keys
-    scores: Packed  # before mask and softmax
+    scores: Packed | None  # before mask and softmax; None where there are too many heads of too many patches
     visible: list[int] | None  # how many keys each query may see, the first ones; None: all
     unmasked: Packed | None  # the weights without the mask; None where it hides nothing
-    by_word: Packed  # heads × words × words
+    by_word: Packed | None  # heads × words × words; None where every piece is a word
     entropy: list[float]  # bits, of each head
     most_entropy: float  # bits, if every row looked everywhere it may alike
     aer: list[float] | None = None  # of each head, where gold alignments are given
+    mean: Packed | None = None  # of an image: the mean over the heads, all patches × all patches
 
 
 class GoldLinks(Settings):
@@ -136,9 +137,45 @@ class Mask(Settings):
     candidates: list[MaskCandidate]
 
 
+class Told(Settings):
+    """One thing that is said of an image."""
+
+    name: str  # of a label or a number
+    value: str  # as it is printed
+    share: float | None  # of 1: a probability, or a part of the image; None for a number
+
+
+class Area(Settings):
+    """What a segmenter makes of the image: a label for each pixel, and the commonest of each patch."""
+
+    data: str  # a PNG as data URL, a colour for each label
+    labels: list["Painted"]
+    patches: list[str]  # the commonest label of each patch, row by row
+    shares: Packed  # rows × columns: how much of the patch has it
+
+
+class Painted(Settings):
+    name: str
+    colour: str  # "#rrggbb", in the picture
+
+
+class Picture(Settings):
+    """The image that a model was shown, as it read it: its patches are the words, after the class token."""
+
+    name: str
+    data: str  # a PNG as data URL
+    size: tuple[int, int]  # height and width, in pixels
+    grid: tuple[int, int]  # patches down and across
+    told: list[Told]
+    asks: Literal["class", "patches"]  # whose states the answer is read from
+    rollout: Packed | None  # rows × columns; None where nothing is read from the class token
+    area: Area | None  # of a segmenter
+    left_out: str  # which weights are not here, and why; "" where all are
+
+
 class Look(Settings):
-    kind: Literal["translate", "write", "fill", "read"]
-    text: str
+    kind: Literal["translate", "write", "fill", "read", "see"]
+    text: str  # of an image: its name
     source: Tokens | None = None  # what the encoder reads
     given: Tokens | None = None  # what the decoder reads
     written: Tokens | None = None  # what it writes, as long as `given`
@@ -152,3 +189,4 @@ class Look(Settings):
     steps: tuple[Step, ...] = ()
     beams: tuple[Beam, ...] = ()
     masks: tuple[Mask, ...] = ()
+    image: Picture | None = None

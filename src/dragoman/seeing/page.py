@@ -15,14 +15,17 @@ from typing import Any
 import dragoman
 from dragoman import models
 from dragoman.config import Settings
+from dragoman.decoding.images import ImageModel
 from dragoman.decoding.translate import Translator
 from dragoman.jobs.open import Learned, load
-from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic, slides_arithmetic, toy_arithmetic
+from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic, patch_arithmetic, slides_arithmetic, toy_arithmetic
 from dragoman.seeing.embeddings import Embeddings, show_embeddings
 from dragoman.seeing.history import Training, history
 from dragoman.seeing.look import unfit
 from dragoman.seeing.looked import Look
+from dragoman.seeing.picture import pixels_of
 from dragoman.seeing.positions import Positions, show_positions
+from dragoman.seeing.shown import python_for_image
 
 STYLE, PROGRAM = '<link rel="stylesheet" href="app.css">', '<script src="app.js" defer></script>'
 STRICT = "base-uri 'none'; form-action 'none'"  # which default-src does not cover
@@ -57,11 +60,11 @@ class PageData(Answer):
 
 
 def answer(path: Path, learned: Learned | None, seen: Look | None, asked: Mapping[str, Any]) -> Answer:
-    """`asked` is what `look` was given beside the text."""
+    """`asked` is what `look` was given beside the text; of an image, the lines that give it."""
     text = seen.text if seen else ""
-    own = model_arithmetic(learned, text) if learned is not None and text else None
+    own = own_arithmetic(learned, seen)
     return Answer(
-        title=text or name_of(path.resolve()),
+        title=(seen.image.name if seen and seen.image else text) or name_of(path.resolve()),
         look=seen,
         arithmetic=[slides_arithmetic(), toy_arithmetic(), *([own] if own else [])],
         embeddings=None if learned is None else show_embeddings(learned, text),
@@ -69,7 +72,16 @@ def answer(path: Path, learned: Learned | None, seen: Look | None, asked: Mappin
     )
 
 
+def own_arithmetic(learned: Learned | None, seen: Look | None) -> Arithmetic | None:
+    """What the model computes on what was looked at; None where it has no attention, or nothing was looked at."""
+    if isinstance(learned, ImageModel):
+        return patch_arithmetic(learned, pixels_of(seen.image)) if seen and seen.image else None
+    return model_arithmetic(learned, seen.text) if learned is not None and seen and seen.text else None
+
+
 def python_for(path: Path, text: str, asked: Mapping[str, Any]) -> str:
+    if "image" in asked:
+        return python_for_image(str(path), asked["image"])
     options = "".join(f", {name}={value!r}" for name, value in asked.items() if value)
     return (
         f"import dragoman\n\nseen = dragoman.look({str(path)!r}, {text!r}{options})\nseen.attention[0].weights.unpack()"

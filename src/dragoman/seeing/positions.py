@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.config import Settings
+from dragoman.decoding.images import ImageModel
 from dragoman.jobs.open import Learned
 from dragoman.modules.embeddings import TokenEmbedding
 from dragoman.modules.positions import (
@@ -25,6 +26,7 @@ from dragoman.modules.positions import (
     split_sinusoids,
 )
 from dragoman.seeing.packed import Packed, pack
+from dragoman.seeing.places import Places, places_of
 
 SHOWN = 64  # places, and numbers of each
 WAVES = 6  # drawn, from the fastest to the slowest
@@ -61,12 +63,19 @@ class Positions(Settings):
     waves: list[Wave]
     closeness: Closeness
     bias: Bias | None
+    places: Places | None = None  # of an image
 
 
 def show_positions(learned: Learned) -> Positions | None:
     """None for a model that adds none: a recurrent one reads in order, a bag of words knows no order."""
     model: nn.Module | None = getattr(learned, "model", None)
-    return None if model is None else positions_of(model)
+    found = None if model is None else positions_of(model)
+    return on_image(learned, found) if isinstance(learned, ImageModel) and found else found
+
+
+def on_image(model: ImageModel, found: Positions) -> Positions:
+    places, sentence = places_of(model)
+    return found.model_copy(update={"places": places, "sentence": sentence})
 
 
 @torch.inference_mode()

@@ -1,5 +1,6 @@
 """The arithmetic of one attention block, number by number, in the order of the formula.
 
+    patches    E = x W + b                of an image: a vector for each patch, from its pixels
     input      X = E + P                  a vector for each word, and one for its place
     queries    Q = X W_Q                  keys and values likewise; those of head 1
     scores     S = Q Kᵀ                   every q·k, term by term
@@ -25,5 +26,6 @@ from dragoman.seeing.arithmetic.matrices import Matrix as Matrix
 from dragoman.seeing.arithmetic.matrices import Stage as Stage
 from dragoman.seeing.arithmetic.matrices import Terms as Terms
 from dragoman.seeing.arithmetic.own import model_arithmetic as model_arithmetic
+from dragoman.seeing.arithmetic.patches import patch_arithmetic as patch_arithmetic
 from dragoman.seeing.arithmetic.slides import slides_arithmetic as slides_arithmetic
 from dragoman.seeing.arithmetic.toy import toy_arithmetic as toy_arithmetic

@@ -79,6 +79,7 @@ class Case(NamedTuple):
 
 
 TITLES: dict[StageName, str] = {
+    "patches": "Patches: pixels in a row",
     "input": "What goes in",
     "queries": "Queries",
     "keys": "Keys",

@@ -15,8 +15,8 @@ SHOWN = 8  # words, rows and columns of each matrix
 EXACT = 1e-9
 
 StageName = Literal[
-    "input", "queries", "keys", "values", "scores", "scaled", "masked", "weights", "context", "concat", "output",
-    "residual", "norm", "cell",
+    "patches", "input", "queries", "keys", "values", "scores", "scaled", "masked", "weights", "context", "concat",
+    "output", "residual", "norm", "cell",
 ]  # fmt: skip
 
 
