@@ -72,13 +72,14 @@ def test_help_and_mistakes_do_not_import_torch():
     assert found.returncode == 0, found.stderr
 
 
-def test_ctrl_c_during_the_first_imports_is_one_line_and_130():
+@pytest.mark.parametrize("asked", ["raise KeyboardInterrupt", "signal.raise_signal(signal.SIGTERM)"])
+def test_ctrl_c_and_sigterm_during_the_first_imports_are_one_line_and_130(asked):
     """The keyboard is never quicker than the interpreter; here the first import that takes time is the one pressing."""
     code = (
-        "import sys\n"
+        "import signal, sys\n"
         "class Pressed:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'cyclopts': raise KeyboardInterrupt\n"
+        f"        if name == 'cyclopts': {asked}\n"
         "sys.meta_path.insert(0, Pressed())\n"
         "from dragoman.cli import run\n"
         "run()"
@@ -121,6 +122,7 @@ MISTAKES = {
     "two commands": (["trian"], 2, "trian", "E-USE-00"),
     "no files": (["train"], 2, "no files were given", "E-USE-01"),
     "one file": (["train", "a.de"], 2, "one plain file has no partner (a.de)", "E-USE-01"),
+    "a folder of text": (["train", ".", "."], 3, ". is a folder without images; to learn from text, name", "E-DATA-04"),
     "misaligned": (["train", "a.de", "short.en"], 3, "a.de has 100 lines", "E-DATA-01"),
     "missing": (["train", "b.de", "a.en"], 3, "b.de does not exist. Nearest in .: a.de", "E-DATA-04"),
     "latin-1": (["train", "latin.de", "a.en"], 3, "latin.de is not UTF-8: byte 0xE4 at line 1", "E-DATA-03"),
@@ -140,6 +142,10 @@ MISTAKES = {
     "drawing from lists": (
         ["translate", "m", "a", "--sample", "--shortlist"], 2, "--sample draws from all words and --shor", "E-USE-24",
     ),
+    "drawing by a beam": (
+        ["translate", "m", "a", "--sample", "--beam", "4"], 2, "--beam 4 is about searching and --sample", "E-USE-18",
+    ),
+    "no such encoding": (["translate", "m", "a", "--encoding", "klingon"], 2, "no encoding 'klingon'", "E-USE-05"),
     "no such preset": (["train", "a.de", "a.en", "--preset", "smal"], 2, "did you mean small?", "E-SET-07"),
     "no such task": (["train", "a.de", "a.en", "--task", "dance"], 2, "there is no task 'dance'", "E-USE-08"),
     "no such device": (["train", "a.de", "a.en", "--device", "cuda"], 4, "device cuda cannot be used", "E-ENV-01"),
@@ -175,6 +181,18 @@ def test_a_mistake_is_one_line_with_its_exit_code(arguments, code, words, id, ca
     assert sorted(left) == before  # nothing of the user's was touched
 
 
+@pytest.mark.usefixtures("here")
+def test_the_environment_gives_options_and_flags_go_before_it(monkeypatch, capsys):
+    monkeypatch.setenv("DRAGOMAN_MINUTES", "-3")
+    assert main(["train", "a.de", "a.en"]) == 2
+    assert "train.minutes = -3.0 cannot be" in capsys.readouterr().err
+    assert main(["train", "a.de", "a.en", "--minutes", "-4"]) == 2
+    assert "train.minutes = -4.0 cannot be" in capsys.readouterr().err
+    monkeypatch.setenv("DRAGOMAN_MINUTS", "3")
+    assert main(["train", "a.de", "a.en", "--minutes", "1"]) == 2
+    assert "did you mean DRAGOMAN_MINUTES? [E-SET-06]" in capsys.readouterr().err
+
+
 def test_every_id_is_explained_in_the_documents():
     root = Path(__file__).parents[2]
     text = (root / "docs" / "messages.md").read_text(encoding="utf-8")
@@ -200,6 +218,30 @@ def test_standard_input_gives_a_line_for_a_line(model, dragoman):
     assert found.returncode == 0
     assert found.stdout.count(b"\n") == 8
     assert found.stdout.split(b"\n")[1:4] == [b"", b"", b""]
+
+
+def test_what_is_not_utf8_is_told_once_and_read_where_its_encoding_is_given(model, tmp_path, dragoman):
+    (tmp_path / "in.txt").write_bytes("a b\na Hündin c\nb ä\n".encode("latin-1"))
+    found = dragoman("translate", model, "--input", tmp_path / "in.txt")
+    assert found.stdout.count(b"\n") == 3
+    assert found.stderr.decode().count("is not UTF-8: byte 0xFC in line 2 (“H\\xfcndin”)") == 1
+    assert found.stderr.count(b"is not UTF-8") == 1
+    read = dragoman("translate", model, "--input", tmp_path / "in.txt", "--encoding", "latin-1", "--json")
+    assert (read.stdout.count(b"\n"), read.stderr) == (3, b"")
+
+
+def test_a_translator_is_not_scored_without_a_reference(model, tmp_path, dragoman):
+    (tmp_path / "test.de").write_text("a b\n")
+    found = dragoman("score", model, tmp_path / "test.de")
+    assert found.returncode == 2
+    assert f"use it so: dragoman score {model} SOURCE REFERENCE [E-USE-01]" in found.stderr.decode()
+
+
+def test_files_to_score_of_different_lengths_are_said_without_a_word_of_training(model, tmp_path, dragoman):
+    (tmp_path / "a").write_text("a\nb\n")
+    (tmp_path / "b").write_text("a\n")
+    found = dragoman("score", model, tmp_path / "a", tmp_path / "b")
+    assert (found.returncode, b"[E-DATA-01]" in found.stderr, b"trained" in found.stderr) == (3, True, False)
 
 
 def test_a_program_at_the_other_end_gets_its_answer_at_once(model):

@@ -26,7 +26,7 @@ def files(tmp_path) -> list[Path]:
 
 def test_check_says_that_nothing_is_wrong(files, capsys):
     assert run("check", *files) == 0
-    assert capsys.readouterr() == (f"100 pairs in {files[0]}, {files[1]}: nothing wrong\n", "")
+    assert capsys.readouterr() == (f"100 pairs in {files[0]}, {files[1]} (de → en): nothing wrong\n", "")
 
 
 def test_check_prints_findings_and_returns_3_for_an_error(files, capsys):
@@ -41,7 +41,16 @@ def test_check_prints_one_json_object_a_line(files, capsys):
     assert run("check", *files, "--json", "--against", *files) == 0
     finding, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert (finding["kind"], finding["count"], finding["lines"]) == ("leak", 100, [1, 2, 3, 4, 5])
-    assert summary == {"pairs": 100, "errors": 0, "warnings": 1, "notices": 0}
+    assert summary == {"pairs": 100, "errors": 0, "warnings": 1, "notices": 0, "sides": ["de", "en"]}
+
+
+def test_check_refuses_to_choose_among_three_languages(tmp_path, capsys):
+    rows = tmp_path / "a.jsonl"
+    rows.write_text('{"translation": {"fr": "un chien", "de": "ein Hund", "en": "a dog"}}\n' * 3)
+    assert run("check", rows) == 3
+    assert "has text under fr, de, en; choose two of them with --src and --tgt" in capsys.readouterr().out
+    assert run("check", rows, "--src", "de", "--tgt", "en") == 0
+    assert "(de → en): " in capsys.readouterr().out
 
 
 def test_stats_as_a_table_and_as_json(files, capsys):
@@ -100,6 +109,31 @@ def test_mistakes_are_raised_for_the_top_level_to_print(files, tmp_path):
     (tmp_path / "train.de").touch()
     with pytest.raises(UsageError, match="not overwritten"):
         run("split", *files, "--out", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--valid", "0", "--test", "-1"], "-1 pairs were asked for (test); ask for 0 or more"),
+        (["--count", "0"], "0 pairs were asked for (count); ask for 1 or more"),
+    ],
+)
+def test_numbers_of_pairs_that_cannot_be_are_refused(tmp_path, options, said):
+    with pytest.raises(UsageError) as caught:
+        run("make", "dates", tmp_path / "out", *options)
+    assert caught.value.sentence == said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_negative_part_is_named(files, tmp_path):
+    with pytest.raises(UsageError, match=r"valid -1 cannot be; give a share below 1, a number of pairs, or 0"):
+        run("split", *files, "--out", tmp_path / "out", "--valid", "-1")
+
+
+def test_kinds_are_listed_once(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        run("make", "xyzzy", tmp_path / "out")
+    assert caught.value.sentence.count("numbers") == 1
 
 
 def test_another_encoding_can_be_read(files, capsys):

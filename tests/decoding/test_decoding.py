@@ -12,6 +12,7 @@ from dragoman.decoding.finish import length_penalty
 from dragoman.decoding.maps import align_words
 from dragoman.decoding.sample import SampleConfig, keep_likely
 from dragoman.decoding.split import split_text
+from dragoman.decoding.translate import as_strings
 from dragoman.errors import DataError, UsageError
 from dragoman.text.batches import make_source
 
@@ -82,6 +83,26 @@ def test_a_prefix_is_kept_and_gone_on_with(reverser, sources):
 def test_a_prefix_is_kept_when_drawing_too(reverser, sources):
     drawn = reverser.translate(sources[:10], prefixes=["a b"] * 10, sampling=SampleConfig(temperature=2.0))
     assert all(found.text.startswith("a b") for found in drawn)
+
+
+def test_one_string_is_not_taken_for_its_letters(reverser):
+    with pytest.raises(UsageError, match=r"texts must be a list of strings and is one string; write \['a b'\]"):
+        reverser.translate("a b")
+    with pytest.raises(UsageError, match="prefixes must be a list of strings and is one string"):
+        reverser.translate(["a b"], prefixes="a")
+
+
+def test_what_is_no_string_is_refused_and_any_row_of_strings_is_taken(reverser):
+    for wrong in (["a b", 7], ["a b", None], [b"a b"], [["a b"]]):
+        with pytest.raises(UsageError, match=r"texts must be strings, and .* is none"):
+            as_strings("texts", wrong)
+    assert as_strings("texts", (text for text in ("a", "b"))) == ["a", "b"]
+    assert reverser.translate([]) == []
+
+
+def test_there_is_a_prefix_for_each_text(reverser):
+    with pytest.raises(UsageError, match="there are 1 prefixes for 2 texts; give one for each, or none"):
+        reverser.translate(["a b", "c"], prefixes=["a"])
 
 
 def test_a_prefix_of_unknown_letters_is_refused(reverser):

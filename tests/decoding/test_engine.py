@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,6 +182,39 @@ def test_proposals_from_a_large_vocabulary_have_the_same_bits_for_any_number_of_
     falls = np.diff(found[0].log_probs) < 0
     assert (falls | (np.diff(found[0].tokens) > 0)).all()
     assert not falls.all()
+
+
+def test_steps_done_ahead_are_those_that_would_have_been_asked_for(engine, monkeypatch):
+    """Greedy search asks step by step and gets the same bits, in fewer calls; another question is computed."""
+    calls = []
+    native_step = engine.packed.library.step
+    library = SimpleNamespace(
+        step=lambda *given: calls.append(1) or native_step(*given),
+        encode=engine.packed.library.encode,
+        remember=engine.packed.library.remember,
+    )
+    monkeypatch.setattr(engine.packed, "library", library)
+
+    def written(ahead):
+        calls.clear()
+        state, newest, found = begin(engine), np.full((len(PAIRS), 1), SPECIAL.start), []
+        for left in range(12, 0, -1):
+            told, state = engine.propose(newest, state, 1, SPECIAL.end, [7], ahead=min(left, ahead))
+            found += [told]
+            newest = told.tokens
+        return found, len(calls)
+
+    one_by_one, all_calls = written(1)
+    at_once, fewer_calls = written(12)
+    assert all_calls == 12 > fewer_calls
+    for a, b in zip(one_by_one, at_once, strict=True):
+        assert all(map(np.array_equal, a, b))
+    told, state = engine.propose(np.full((len(PAIRS), 1), SPECIAL.start), begin(engine), 1, SPECIAL.end, [7], ahead=5)
+    others = (told.tokens + 1) % V
+    found, _ = engine.propose(others, state, 1, SPECIAL.end, [7], ahead=5)
+    _, state = engine.propose(np.full((len(PAIRS), 1), SPECIAL.start), begin(engine), 1, SPECIAL.end, [7])
+    wanted, _ = engine.propose(others, state, 1, SPECIAL.end, [7])
+    assert all(map(np.array_equal, found, wanted))
 
 
 def test_every_hypothesis_has_the_score_the_engine_itself_gives_it(engine):

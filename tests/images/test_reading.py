@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from PIL import Image
 from dragoman.errors import DataError, DragomanError, UsageError
 from dragoman.images.answers import ClassAnswers, MaskAnswers, NumberAnswers
 from dragoman.images.corpus import classes_in, find_images, find_shown, holds_images, mask_values
+from dragoman.images.mask_names import mask_names
 from dragoman.images.pixels import Form, Size, fit, measure, read_image, read_mask, read_size, save_mask
 
 GREY, COLOUR = Form(1, 6, 8), Form(3, 6, 8)
@@ -238,6 +240,14 @@ def test_what_is_shown_may_be_files_and_corpora(tmp_path):
     assert next(iter(shown[0].names())).endswith("0.png")
 
 
+def test_masks_are_told_apart_by_as_much_of_the_path_as_that_takes():
+    paths = ["a/0.jpg", "b/0.jpg", "b/1.JPG", "b/0.png", "c/a/2.png", "d/a/2.png", "x.npz 1", "y/x.npz 1"]
+    names = ["a-0", "b-0.jpg", "1", "b-0.png", "c-a-2", "d-a-2", "x.npz 1", "y-x.npz 1"]
+    assert mask_names([Path(path) for path in paths]) == [f"{name}.png" for name in names]
+    assert mask_names([Path("a.png"), Path("A.jpg")]) == ["a.png.png", "A.jpg.png"]  # one name to some file systems
+    assert len(set(mask_names([Path("/b/0.jpg")] * 3))) == 3
+
+
 # ── mistakes ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -327,6 +337,35 @@ def beyond_bytes(folder):
     return read(folder / "a.npz")
 
 
+def nan_pixels(folder):
+    images = np.zeros((5, 6, 8), np.float32)
+    images[3, 2, 1] = np.nan
+    np.savez(folder / "a.npz", images=images, labels=LABELS)
+    return read(folder / "a.npz")
+
+
+def infinite_pixels(folder):
+    np.savez(folder / "a.npz", images=np.full((5, 6, 8), -np.inf), labels=LABELS)
+    return read(folder / "a.npz")
+
+
+def no_numbers_in_npz(folder):
+    np.savez(folder / "a.npz", images=PICTURES, labels=LABELS, angles=LABELS)
+    return NumberAnswers.find(find_images([folder / "a.npz"]), GREY)
+
+
+def no_masks_in_npz(folder):
+    np.savez(folder / "a.npz", x=PICTURES, regions=PICTURES)
+    return MaskAnswers.find(find_images([folder / "a.npz"]), GREY)
+
+
+def empty_class(folder):
+    write_classes(folder / "pets")
+    (folder / "pets" / "fish").mkdir()
+    (folder / "pets" / "fish" / "0.webp").write_bytes(b"RIFF")
+    return read(folder / "pets")
+
+
 def lost_mask(folder):
     for part in ("images", "masks"):
         (folder / part).mkdir()
@@ -401,6 +440,15 @@ MISTAKES = {
     objects: ("E-IMG-06", "holds Python objects, which are not opened"),
     flat_images: ("E-IMG-06", "has images of shape (5, 48)"),
     beyond_bytes: ("E-IMG-06", "with values from -3"),
+    nan_pixels: ("E-IMG-06", "a.npz has pixels that are NaN or infinite; mend or remove those images"),
+    infinite_pixels: ("E-IMG-06", "a.npz has pixels that are NaN or infinite"),
+    no_numbers_in_npz: ("E-IMG-06", "no array `numbers`, but angles, images, labels;", "savez(images=…, numbers=…)"),
+    no_masks_in_npz: ("E-IMG-06", "no array `masks`, but regions, x;", "savez(images=…, masks=…)"),
+    empty_class: (
+        "E-IMG-02",
+        "fish holds no image (.png, .jpg, .jpeg) and stands beside",
+        "put some into it, or remove",
+    ),
     lost_mask: ("E-IMG-09", "a.png is missing"),
     small_mask: ("E-IMG-09", "is 8x6 and its mask", "4x6; they must be of one size"),
     even_masks: ("E-IMG-07", "all pixels of a have the label [0]"),

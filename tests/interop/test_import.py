@@ -215,9 +215,8 @@ def test_a_damaged_pickle_is_refused_in_one_sentence(content, bert, capsys):
     (bert / "pytorch_model.bin").write_bytes(content)
     out = bert.parent / "out"
     assert main(["import", str(bert), str(out)]) == 3
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2  # that it is a pickle, and what is wrong
-    assert "pytorch_model.bin" in said[1]
+    [said] = capsys.readouterr().err.splitlines()  # not that tensors were read from it
+    assert "pytorch_model.bin" in said
 
 
 def test_a_damaged_file_is_named(bert, capsys):
@@ -397,11 +396,45 @@ def test_sampling_is_as_the_folder_says_where_nobody_else_does(folders, tmp_path
 def test_settings_that_are_not_obeyed_are_told(folders, tmp_path, capsys):
     copy_files(folders / "t5", tmp_path)
     (tmp_path / "generation_config.json").write_text(
-        json.dumps({"min_length": 5, "num_beams": 2, "eos_token_id": [1, 2], "forced_eos_token_id": 7})
+        json.dumps(
+            {"min_length": 5, "num_beams": 2, "eos_token_id": [1, 2], "forced_eos_token_id": 7, "token_healing": True}
+        )
     )
     assert main(["import", str(tmp_path), str(tmp_path / "out")]) == 0
-    told = "generation_config.json asks for min_length = 5, forced_eos_token_id = 7, which dragoman does not do"
+    told = "generation_config.json asks for token_healing = True, forced_eos_token_id = 7, which dragoman does not do"
     assert told in capsys.readouterr().err
+
+
+def test_gpt2_writes_as_its_folder_says(folders, tmp_path, capsys):
+    """Never the luck of a draw where the folder says so, as many tokens as it says; and what we do not do is told."""
+    copy_files(folders / "gpt2", tmp_path)
+    settings = {"do_sample": False, "max_new_tokens": 7, "num_beams": 4, "bad_words_ids": [[5]], "top_p": 0.5}
+    (tmp_path / "generation_config.json").write_text(json.dumps(settings))
+    assert main(["import", str(tmp_path), str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().err
+    assert "asks for num_beams = 4, bad_words_ids = [[5]], which dragoman does not do" in said
+    writer = dragoman.load(tmp_path / "out")
+    reference = GPT2LMHeadModel.from_pretrained(folders / "gpt2").eval()
+    ids = torch.tensor([writer.read("the quick")])
+    theirs = reference.generate(ids, do_sample=False, max_new_tokens=7)[0, ids.shape[1] :].tolist()
+    ours = writer.generate("the quick")
+    assert ours == writer.generate("the quick", sampling=writer.sampling.changed({"seed": 5}, section="sampling"))
+    assert ours == writer.tokenizer.decode(theirs)
+
+
+def test_gpt2_draws_from_fifty_where_its_folder_says_only_that_it_draws(folders, tmp_path):
+    copy_files(folders / "gpt2", tmp_path)
+    (tmp_path / "generation_config.json").write_text(json.dumps({"do_sample": True, "temperature": 0.9}))
+    assert dragoman.load(tmp_path).sampling.model_dump(include={"top_k", "temperature"}) == {
+        "top_k": 50,
+        "temperature": 0.9,
+    }
+
+
+def test_gpt2_begins_nothing_with_its_start(folders, tmp_path):
+    copy_files(folders / "gpt2", tmp_path)
+    (tmp_path / "generation_config.json").write_text(json.dumps({"bos_token_id": 10, "eos_token_id": 299}))
+    assert dragoman.load(tmp_path).read("") == [10]
 
 
 COMMANDS = {

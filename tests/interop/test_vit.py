@@ -135,6 +135,35 @@ def test_a_reader_alone_gives_vectors_and_is_a_start(tmp_path, capsys):
     assert all(torch.allclose(a[name], b[name], atol=1e-6) for name in a)
 
 
+def test_images_are_embedded_by_a_reader_alone_and_it_says_that_it_can_tell_no_class(tmp_path, capsys):
+    theirs = save(reference_of(transformers.ViTModel, SHAPES["square"]), tmp_path / "theirs")
+    assert main(["import", str(theirs), str(tmp_path / "ours")]) == 0
+    files = [tmp_path / f"{colour}.png" for colour in ("red", "maroon", "blue")]
+    for file in files:
+        Image.new("RGB", (30, 20), file.stem).save(file)
+    names = [str(file) for file in files]
+    capsys.readouterr()
+    for model in (theirs, tmp_path / "ours"):
+        assert main(["embed", str(model), *names, "--output", str(tmp_path / "x.npy")]) == 0
+        np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dragoman.load(model).embed(names))
+        assert main(["embed", str(model), *names, "--near", "1", "--json"]) == 0
+        told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [one["image"] for one in told] == names
+        assert all(len(one["near"]) == 1 for one in told)
+        for command in ("classify", "score"):
+            assert main([command, str(model), str(tmp_path)]) == 3
+            assert f"has no head to tell anything with; put one on it by dragoman train IMAGES --from {model}" in (
+                capsys.readouterr().err
+            )
+    for words, code, said in [
+        ([names[0], "--near", "1"], 2, "compares each image with the others, and 1 was given; give two or more"),
+        ([names[0], "--output", "x.bin"], 2, "has those of images; name it x.npy"),
+        (["--analogy", "a", "b", "c"], 3, "has vectors of images"),
+    ]:
+        assert main(["embed", str(tmp_path / "ours"), *words]) == code
+        assert said in capsys.readouterr().err
+
+
 # ── what does not fit ─────────────────────────────────────────────────────────────────────
 
 

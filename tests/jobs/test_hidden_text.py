@@ -123,6 +123,13 @@ def test_embed_writes_what_numpy_reads(bert, tmp_path, capsys, monkeypatch):
     assert len(json.loads(capsys.readouterr().out)["vector"]) == 32
 
 
+def test_a_text_alone_has_nothing_to_be_near_to(bert, capsys):
+    assert main(["embed", str(bert[0]), "solo", "--near", "3", "--threads", "1"]) == 2
+    assert capsys.readouterr() == (
+        "", "dragoman: --near compares each text with the others, and 1 was given; give two or more [E-USE-12]\n"
+    )  # fmt: skip
+
+
 def test_a_restorer_goes_on_to_learn_from_pairs(t5, tmp_path):
     (tmp_path / "a.source").write_text("\n".join(LINES * 10) + "\n")
     (tmp_path / "a.target").write_text("\n".join(" ".join(line.split()[::-1]) for line in LINES * 10) + "\n")

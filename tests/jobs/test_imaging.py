@@ -10,11 +10,11 @@ from PIL import Image
 
 import dragoman
 from dragoman.cli import main
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.images.generated import draw_pictures
 from dragoman.images.index import ImageIndex
-from dragoman.images.pixels import Form
-from dragoman.jobs.plan_images import epochs_for, images_per_step, patch_for, plan_model
+from dragoman.images.pixels import Form, Size
+from dragoman.jobs.plan_images import epochs_for, evenly_cut, images_per_step, patch_for, plan_model
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
 from dragoman.jobs.train import Finished, Validation
@@ -153,6 +153,26 @@ def test_every_pixel_gets_a_label(here, capsys, tmp_path):
         assert set(np.unique(np.asarray(mask))) <= {0, 1, 2, 3}
     assert main(["classify", str(here / "shapes"), str(tmp_path / "a.png")]) == 2
     assert "say where with --output DIR [E-IMG-14]" in capsys.readouterr().err
+    no_mask_is_written_over(here / "shapes", picture, tmp_path, capsys)
+
+
+def no_mask_is_written_over(model, picture, folder, capsys):
+    """Images of one name have a mask each, and none takes the place of a mask that was there."""
+    files = [folder / part / "0.png" for part in ("bright", "dark")]
+    for file, shown in zip(files, (picture, 255 - picture), strict=True):
+        file.parent.mkdir()
+        Image.fromarray(shown).save(file)
+    words = ["classify", str(model), *map(str, files), "--output", str(folder / "both"), "--json"]
+    assert main(words) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["mask"] for one in told] == [str(folder / "both" / f"{name}-0.png") for name in ("bright", "dark")]
+    for one in told:
+        with Image.open(one["mask"]) as mask:
+            assert (np.asarray(mask) == 0).mean() == pytest.approx(one["shares"]["background"])
+    assert main(words) == 2
+    assert "bright-0.png is there already; remove it, or name another" in capsys.readouterr().err
+    assert main([*words[:-2], str(files[0])]) == 2
+    assert "is a file, and masks are written into a folder" in capsys.readouterr().err
 
 
 def test_a_vit_and_an_mlp_take_the_other_heads(here):
@@ -305,6 +325,19 @@ def test_more_time_makes_a_larger_model():
 def test_patches_are_few_and_whole():
     sides = {(28, 28): 4, (32, 32): 4, (64, 48): 8, (7, 11): 1, (224, 224): 28}
     assert {size: patch_for(Form(1, *size)) for size in sides} == sides
+
+
+def test_a_size_that_leaves_only_crumbs_as_patches_is_refused_with_one_near_it_that_does_not():
+    for size in (Size(227, 225), Size(37, 31), Size(667, 1000)):
+        request = Request(corpora=[], family="vit")
+        with pytest.raises(UsageError, match=f"--set images.size={evenly_cut(size)} makes 64 of them or fewer"):
+            plan_model("classify", Form(1, *size), {"classes": ("a", "b")}, request, 100, 1e9)
+        better = evenly_cut(size)
+        assert better.height * better.width <= 64 * patch_for(Form(1, *better)) ** 2
+        assert max(abs(a / b - 1) for a, b in zip(size, better, strict=True)) < 0.1
+        wanted = Request(corpora=[], family="vit", settings={"model": {"patch": 1}})
+        assert plan_model("classify", Form(1, *size), {"classes": ("a", "b")}, wanted, 100, 1e9).patch == 1
+    assert evenly_cut(Size(120, 160)) == (120, 160)
 
 
 def test_small_corpora_are_seen_more_often_in_smaller_steps():

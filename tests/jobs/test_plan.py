@@ -8,7 +8,7 @@ import torch
 from dragoman.errors import UsageError
 from dragoman.jobs import plan
 from dragoman.jobs.prepare import Survey
-from dragoman.jobs.request import gather_settings
+from dragoman.jobs.request import Request, gather_settings
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.generated import generate
@@ -89,6 +89,28 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
     assert found == {"model": {"width": "128", "heads": "3", "layers": 1}}
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("DRAGOMAN_MODLE_WIDTH", "did you mean DRAGOMAN_MODEL_WIDTH?"),
+        ("DRAGOMAN_MINUTE", "did you mean DRAGOMAN_MINUTES?"),
+        ("DRAGOMAN_MODEL", "did you mean DRAGOMAN_MODEL_KEY?"),
+        ("DRAGOMAN_QQQ", "known: SECTION_KEY (data, images, tokenizer, model, training, search), minutes, epochs"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_answered_with_the_nearest(name, hint):
+    with pytest.raises(UsageError) as caught:
+        gather_settings([], None, {name: "3", "HOME": "x"})
+    assert caught.value.id == "E-SET-06"
+    assert caught.value.sentence.startswith(f"{name} in the environment is no setting; {hint}")
+
+
+def test_variables_that_are_read_are_taken():
+    environment = {"DRAGOMAN_ENGINE": "plain", "DRAGOMAN_MINUTES": "3", "DRAGOMAN_STEPS": "9"}
+    assert gather_settings([], None, environment) == {"training": {"steps": "9"}}
+    assert gather_settings(["training.steps=4"], None, environment) == {"training": {"steps": "4"}}
+
+
 def test_special_ids_are_settings_too():
     found = gather_settings(["tokenizer.special.start=2", "tokenizer.kind=words"], None, {})
     assert found == {"tokenizer": {"special": {"start": "2"}, "kind": "words"}}
@@ -143,3 +165,28 @@ def test_threads_are_what_was_asked_for():
     assert use_threads(before) == before
     with pytest.raises(UsageError, match="--threads 0 cannot be"):
         use_threads(0)
+
+
+def test_steps_that_were_asked_for_tell_what_is_seen_and_no_machine_does():
+    fixed = {"source_vocabulary": 2000, "target_vocabulary": 2000, "tied": "all"}
+
+    def shape(steps, work, **training):
+        request = Request.read(
+            {"corpora": ["a", "b"], "family": "transformer", "settings": {"training": {"steps": steps, **training}}},
+            section="train",
+        )
+        budget = plan.Budget(400_000, work, plan.tokens_asked(request, 400_000))
+        config = plan.plan_model("translate", fixed, request, budget)
+        return config.width, config.dropout
+
+    for steps in (20, 1000, 30_000):
+        assert shape(steps, 1e9) == shape(steps, 1e18) == shape(str(steps), 1e12)
+    assert shape(20, 1e18)[0] < shape(1000, 1e18)[0]
+    assert shape(1000, 1e12, tokens_per_step=200)[0] < shape(1000, 1e12)[0]
+    assert shape(1000, 1e12)[1] < shape(30_000, 1e12)[1]  # dropout, for what is seen again and again
+
+
+def test_texts_with_labels_count_their_steps_too():
+    request = Request.read({"corpora": ["a"], "settings": {"training": {"steps": 50}}}, section="train")
+    assert plan.tokens_asked(request, 10**6, plan.CLASSIFYING) == 50 * 1024
+    assert plan.tokens_asked(request, 700, plan.CLASSIFYING) == 50 * 700  # a step is no more than the corpus

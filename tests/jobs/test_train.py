@@ -16,12 +16,13 @@ import torch
 
 import dragoman
 from dragoman.errors import DataError, Interrupted, UsageError
-from dragoman.jobs import shortlisting
+from dragoman.jobs import plan, shortlisting
 from dragoman.jobs.open import load
-from dragoman.jobs.request import Request
+from dragoman.jobs.request import Request, gather_settings
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
 from dragoman.jobs.train import Finished, Notice, Report, Validation
+from dragoman.jobs.translating import find
 from dragoman.runs.record import read_toml
 from dragoman.runs.weights import read_tensors
 from dragoman.text.generated import write_corpus
@@ -158,6 +159,23 @@ def test_other_settings_are_refused_by_name(corpus, whole):
         list(start(request_for(corpus, run, seed=2)))
 
 
+def test_a_value_is_the_same_however_it_is_written(corpus, tmp_path):
+    written = gather_settings(
+        ["model.width=32", "model.heads=2", "model.layers=1", "model.hidden=48", "training.rate=1e-3",
+         "training.steps=2", "tokenizer.special.pad=0", "tokenizer.joint=true"], None, {},
+    )  # fmt: skip
+    list(start(request_for(corpus, tmp_path / "run", settings=written)))
+    asked = read_toml(tmp_path / "run" / "run.toml")["asked"]["settings"]
+    assert (asked["model"]["width"], asked["training"]["rate"], asked["tokenizer"]["joint"]) == (32, 0.001, True)
+    typed = {
+        "model": {"width": 32, "heads": 2.0, "layers": 1, "hidden": 48},
+        "training": {"rate": 0.001, "steps": 3},
+        "tokenizer": {"special": {"pad": 0}, "joint": True},
+    }
+    events = list(start(request_for(corpus, tmp_path / "run", settings=typed)))
+    assert Notice("going on from step 2 of 3") in events
+
+
 def test_a_corpus_that_changed_is_refused(tmp_path):
     write_corpus("copy", tmp_path / "c", count=300, valid=20, test=5, seed=1)
     list(start(request_for(tmp_path / "c", tmp_path / "run", steps=2)))
@@ -191,10 +209,55 @@ def test_a_run_can_be_gone_on_with_from_another_folder(tmp_path, monkeypatch):
 def test_what_a_kill_left_before_the_run_began_is_not_gone_on_with(corpus, tmp_path):
     run = tmp_path / "run"
     list(start(request_for(corpus, run, steps=2)))
-    (run / "run.toml").unlink()  # as if a kill had come in the middle of --fresh
+    (run / ".begun").touch()  # as if a kill had come in the middle of --fresh
+    (run / "run.toml").unlink()
     events = list(start(request_for(corpus, run, steps=2, seed=9)))
     assert Notice(f"what was in {run} is now in {tmp_path / 'run.old-1'}") in events
     assert not any(isinstance(e, Notice) and e.sentence.startswith("going on") for e in events)
+
+
+def files_below(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("out", ["proj", "."], ids=["by name", "from inside"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_persons_own_folders_are_neither_moved_nor_written_into(tmp_path, monkeypatch, out, fresh):
+    proj = tmp_path / "proj"
+    write_corpus("copy", proj / "data", count=40, valid=5, test=5, seed=1)
+    (proj / "tokenizer").mkdir()
+    (proj / "tokenizer" / "tokenizer.json").write_text("{}")
+    (proj / "run.toml").write_text("[training]\nsteps = 3\n")  # their settings, and no run's
+    monkeypatch.chdir(proj if out == "." else tmp_path)
+    before = files_below(tmp_path)
+    with pytest.raises(UsageError, match=r"already holds run.toml, tokenizer, data, .* choose another --out"):
+        list(start(request_for(proj / "data", out, valid=[]), fresh=fresh))
+    with pytest.raises(UsageError, match=r"already holds run.toml"):
+        list(start(request_for(proj / "data", out, valid=[]), dry_run=True))
+    assert files_below(tmp_path) == before
+
+
+def test_a_run_in_the_folder_one_stands_in_can_be_begun_anew(tmp_path, monkeypatch):
+    write_corpus("copy", tmp_path / "c", count=300, valid=20, test=5, seed=1)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    list(start(request_for(tmp_path / "c", ".", steps=2)))
+    events = list(start(request_for(tmp_path / "c", ".", steps=2, seed=5), fresh=True))
+    assert Notice(f"what was in . is now in {tmp_path / 'here.old-1'}") in events
+    assert (tmp_path / "here.old-1" / "run.toml").exists()
+    assert not (tmp_path / "here" / ".begun").exists()
+
+
+def test_what_the_new_run_reads_is_not_moved_aside(corpus, tmp_path):
+    run = tmp_path / "run"
+    list(start(request_for(corpus, run, steps=2)))
+    (run / "data" / "more.de").write_text("ein Hund\n" * 20)
+    (run / "data" / "more.en").write_text("a dog\n" * 20)
+    files = [str(run / "data" / "more.de"), str(run / "data" / "more.en")]
+    before = files_below(tmp_path)
+    with pytest.raises(UsageError, match=r"data would be moved aside, and .*more.de is needed for this run"):
+        list(start(request_for(corpus, run, corpora=files), fresh=True))
+    assert files_below(tmp_path).keys() == before.keys()
 
 
 def test_interruptions_do_not_change_the_model_that_comes_out(corpus, whole, tmp_path):
@@ -269,6 +332,88 @@ def test_dropped_pairs_are_counted_with_a_reason_each(tmp_path):
     assert dict(planned.lines)["pairs"] == "100 kept, 3 dropped; 20 for validation"
 
 
+@pytest.mark.parametrize("names", [("v.de", "v.en"), ("v1.txt", "v2.txt")], ids=["by names", "by letters"])
+def test_validation_files_the_other_way_round_are_refused(tmp_path, names):
+    files = {"t.de": "ein Hund läuft im Schnee", "t.en": "a dog runs in the snow"}
+    files |= {names[0]: "eine Katze läuft im Haus", names[1]: "a cat runs in the house"}
+    for name, line in files.items():
+        (tmp_path / name).write_text(f"{line}\n" * 50)
+    train, valid = ([str(tmp_path / name) for name in pair] for pair in (("t.de", "t.en"), names))
+    turned = request_for(tmp_path, tmp_path / "run", corpora=train, valid=valid[::-1])
+    with pytest.raises(DataError, match=r"is the other way round than the training data \(.*t.en, de → en\)"):
+        list(start(turned, dry_run=True))
+    right = request_for(tmp_path, tmp_path / "run", corpora=train, valid=valid, steps=2)
+    assert ("direction", "de → en") in next(e for e in start(right, dry_run=True) if isinstance(e, Planned)).lines
+
+
+def test_keys_in_another_order_validate_the_same_direction(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"de": "ein Hund läuft", "en": "a dog runs"}\n' * 50)
+    (tmp_path / "v.jsonl").write_text('{"en": "a cat runs", "de": "eine Katze läuft"}\n' * 5)
+    request = request_for(
+        tmp_path, tmp_path / "run", corpora=[str(tmp_path / "t.jsonl")], valid=[str(tmp_path / "v.jsonl")]
+    )
+    assert next(find(request).valid.pairs()) == ("eine Katze läuft", "a cat runs")
+
+
+def lines_of(folder, *files):
+    for name, text in files:
+        (folder / name).write_bytes(text.encode())
+    return [str(folder / name) for name, _ in files]
+
+
+def vocabulary_of(corpus, out, **tokenizer):
+    events = start(request_for(corpus, out, settings={"tokenizer": tokenizer, "training": {"steps": 1}}), dry_run=True)
+    return [event.sentence for event in events if isinstance(event, Notice)]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "bytes"])
+def test_subwords_that_cannot_be_had_are_told(corpus, tmp_path, kind):
+    said = vocabulary_of(corpus, tmp_path / "run", kind=kind, vocabulary=50_000)
+    assert any(sentence.startswith("50,000 subwords were asked for, and the text gives ") for sentence in said)
+    with pytest.raises(UsageError, match=r"tokenizer.vocabulary = 5 is too small for the letters of this text"):
+        vocabulary_of(corpus, tmp_path / "run", kind=kind, vocabulary=5)
+
+
+def test_a_number_of_subwords_is_not_read_for_words(corpus, tmp_path):
+    said = vocabulary_of(corpus, tmp_path / "run", kind="words", vocabulary=50)
+    assert "tokenizer.vocabulary = 50 is about subwords, and these tokens are words" in said
+
+
+def test_why_no_pair_is_left_is_said_with_the_way_out(tmp_path):
+    files = lines_of(tmp_path, ("a.de", "a b c d e\n" * 40), ("a.en", "f g h i k\n" * 39 + "\n"))
+    settings = {"tokenizer": {"kind": "characters"}, "data": {"longest": 3}}
+    request = request_for(tmp_path, tmp_path / "run", corpora=files, valid=files, settings=settings)
+    with pytest.raises(DataError) as caught:
+        list(start(request))
+    assert caught.value.sentence == (
+        f"{files[0]}, {files[1]}: no pair is left to validate with: 1 pair has an empty side (first: line 40); "
+        "39 pairs have more than 3 tokens on a side (first: line 1); raise the limit, as by "
+        "--set data.longest=12, or give --valid files"
+    )
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 10])
+def test_of_a_few_pairs_one_validates(tmp_path, pairs):
+    rows = [f"{n} {n + 1} {n + 2}" for n in range(40, 40 + pairs)]
+    files = lines_of(tmp_path, ("a.x", "\n".join(rows)), ("a.y", "\n".join(row[::-1] for row in rows)))
+    events = start(request_for(tmp_path, tmp_path / "run", corpora=files, valid=[], steps=1), dry_run=True)
+    words = dict(next(e for e in events if isinstance(e, Planned)).lines)["pairs"]
+    assert words == f"{pairs - 1} kept, 0 dropped; 1 for validation (split off by a hash of the source)"
+
+
+def test_lines_that_end_as_on_an_old_macintosh_are_named_with_the_way_out(tmp_path):
+    files = lines_of(tmp_path, ("mac.de", "ein Hund\reine Katze\r"), ("mac.en", "a dog\ra cat\r"))
+    with pytest.raises(DataError) as caught:
+        list(start(request_for(tmp_path, tmp_path / "run", corpora=files, valid=[])))
+    way = f"{files[0]} has lines that end in CR alone. Convert: tr '\\r' '\\n' < {files[0]} > NEW."
+    assert caught.value.sentence.startswith(f"{files[0]}, {files[1]}: 1 pair with text on both sides, and two are the")
+    assert way in caught.value.sentence
+    files[1:] = lines_of(tmp_path, ("unix.en", "a dog\na cat\n"))
+    with pytest.raises(DataError, match="has 1 lines") as caught:
+        list(start(request_for(tmp_path, tmp_path / "run", corpora=files, valid=[])))
+    assert way in caught.value.sentence
+
+
 def test_what_is_odd_in_the_files_is_told(tmp_path):
     """Both sides alike, and bytes that are no text; of a text that keeps its white space they are said to stay."""
     rows = [f"a b {n}" for n in range(100)]
@@ -324,6 +469,17 @@ def test_the_python_call_trains_and_loads(corpus, tmp_path):
         *files, out=tmp_path / "more", start_from=run, steps=1, settings={"training": TINY["training"]}
     )
     assert read_toml(more / "run.toml")["asked"]["start_from"] == str(run)
+
+
+def test_steps_give_the_same_plan_on_a_machine_that_is_a_thousand_times_slower(corpus, tmp_path, monkeypatch):
+    def planned(speed, validation):
+        monkeypatch.setattr(plan, "measure_machine", lambda: speed)
+        monkeypatch.setattr("dragoman.jobs.start.time_validation", lambda _: validation)
+        request = request_for(corpus, tmp_path / "run", settings={"training": {"steps": 30}})
+        lines = dict(next(e for e in start(request, dry_run=True) if isinstance(e, Planned)).lines)
+        return [lines[name] for name in ("model", "training", "steps")]
+
+    assert planned(1e8, 100.0) == planned(1e11, 0.1)
 
 
 def test_minutes_are_a_real_budget(corpus, tmp_path):

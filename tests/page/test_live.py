@@ -18,7 +18,12 @@ from playwright.sync_api import expect
 from dragoman import models
 from dragoman.cli import main
 from dragoman.errors import MachineError
+from dragoman.models.bag import BagConfig
+from dragoman.models.cnn import CnnClassifierConfig
+from dragoman.models.mlp import MlpClassifierConfig
 from dragoman.models.rnn import RnnConfig
+from dragoman.models.rnn_classifier import RnnClassifierConfig
+from dragoman.runs.lock import only_writer
 from dragoman.runs.model import save_model
 from dragoman.runs.weights import weights_of
 from dragoman.seeing.live import Subject, serve
@@ -87,6 +92,31 @@ def test_a_forced_token_changes_what_follows_and_can_be_undone(visit, live, reve
         expect(page.locator("#output-text")).to_have_text(before)
 
 
+def test_the_keyboard_goes_on_where_a_token_was_forced(visit, live):
+    """The button that was pressed is gone: the scrubber has the focus, and a line says what came of it."""
+    with visit(f"{live}#steps?step=3") as page:
+        button = page.locator("#top button").first
+        token = button.get_attribute("aria-label").removeprefix("force ")
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#forcing")).to_contain_text(f"{token} is forced at step 3. It writes: ")
+        expect(page.locator("#step")).to_be_focused()
+        expect(page.locator("main")).to_contain_text("the first 3 tokens, held fast up to the last, which was forced")
+        page.get_by_role("button", name="Undo forcing").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#forcing")).to_contain_text("Forcing is undone.")
+        expect(page.locator("#step")).to_be_focused()
+
+
+def test_a_text_of_blanks_is_not_asked_about(visit, live):
+    with visit(live) as page:
+        page.on("request", lambda asked: pytest.fail(asked.url))
+        page.fill("#ask-text", "  \n ")
+        page.get_by_role("button", name="Translate").click()
+        assert page.locator("#ask-text").evaluate("it => it.validationMessage") == "Type a text first."
+        assert page.locator("[role=alert]").count() == 0
+
+
 def test_a_mistake_is_shown_in_words(visit, live):
     with visit(live, allowed=REFUSED) as page:
         page.fill("#ask-text", "1 " * 300)
@@ -132,6 +162,74 @@ def test_the_flip_book_counts_from_one_in_its_address_too(visit, run_folder):
         page.keyboard.press("ArrowRight")
         expect(told).to_contain_text("Validation 2 of 3, at step 16")
         assert page.evaluate("location.hash") == "#training?flip=2"
+
+
+def run_of(folder, config, tokenizers, about):
+    """A run that has validated once, as the trainer leaves it; its sample is no text for every model."""
+    save_model(folder / "model", config, weights_of(models.build(config)), tokenizers, about)
+    report = {"kind": "report", "tokens_per_second": 9.0, "gradient_norm": 1.0, "counted": "images", "rate": 1e-4}
+    log = [{**report, "step": 4, "seconds": 1.0, "nats_per_token": 2.0}]
+    samples = [["image 8", "dog", "cat"]]
+    log.append({"kind": "validation", "best": True, "step": 4, "nats_per_token": 2.5, "samples": samples})
+    (folder / "run.toml").write_text("[training]\nsteps = 8\n")
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    return folder
+
+
+@pytest.mark.parametrize("family", ["rnn", "bag", "cnn", "mlp"])
+def test_a_model_that_cannot_be_looked_at_has_its_training_on_the_page(visit, tmp_path, family):
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("image 8", "image 8")])
+    size, images = len(tokenizers.source), {"size": (8, 8), "classes": ("a", "b")}
+    config = {
+        "rnn": RnnClassifierConfig(vocabulary=size, classes=("a", "b"), width=8, embedding=8),
+        "bag": BagConfig(vocabulary=size, classes=("a", "b"), width=8),
+        "cnn": CnnClassifierConfig(**images, width=8, layers=2),
+        "mlp": MlpClassifierConfig(**images, width=8),
+    }[family]
+    texts, about = (tokenizers, {"longest": 20}), {"images": {"mean": [0.5], "deviation": [0.5]}}
+    run = run_of(tmp_path / "run", config, *(texts if family in ("rnn", "bag") else (None, about)))
+    with serve(Subject(run), 0) as address, visit(address) as page:
+        expect(page.locator("h2#screen")).to_have_text("Training")
+        expect(page.locator("article.flip")).to_contain_text("dog")
+        assert page.locator("form.ask").count() == 0
+        page.evaluate("location.hash = 'arithmetic'")
+        expect(page.locator("h2#screen")).to_have_text("Arithmetic")
+        assert page.locator("form.ask").count() == 0
+
+
+def test_a_run_has_not_finished_while_it_is_being_written(run_folder):
+    """Its last report is logged before the last validation, and the mean of its checkpoints comes after that."""
+    subject = Subject(run_folder)
+    with only_writer(run_folder):
+        assert not subject.training().finished
+        assert subject.waiting()  # a page asked, and was not told the end
+        subject.page_for_a_browser()
+        assert subject.waiting()
+    assert subject.training().finished
+    subject.page_for_a_browser()
+    assert not subject.waiting()
+
+
+def test_an_open_page_shows_the_last_validation_before_its_run_ends(visit, run_folder, tmp_path):
+    data = run_folder.parent
+    command = [sys.executable, "-m", "dragoman", "train", str(data / "train.tsv"), "--valid", str(data / "valid.tsv")]
+    command += ["--steps", "120", "--set", "tokenizer.kind=words", "--set", "model.width=16", "--set", "model.heads=2"]
+    command += ["--set", "model.layers=1", "--set", "model.hidden=16", "--set", "training.validate_every=50", "--page"]
+    command += ["--threads", "1", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        said = next(line for line in process.stderr if "the page of this run" in line)
+        address = re.search(r"http://127\.0\.0\.1:\d+/", said)[0]
+        with visit(f"{address}#training", allowed=["ERR_CONNECTION_REFUSED"]) as page:
+            process.stderr.read()
+            shows_the_end(page)
+    assert process.returncode == 0
+
+
+def shows_the_end(page):
+    told = page.locator("#progress")
+    expect(told).to_contain_text("step 120 of 120")
+    expect(told).to_contain_text("finished")
+    expect(page.locator("label[for=flip]")).to_contain_text("Validation 3 of 3, at step 120")
 
 
 # ── what it refuses ───────────────────────────────────────────────────────────────────────
@@ -251,7 +349,8 @@ def test_look_writes_what_the_name_says(model_folder, tmp_path, capsys, ending):
         (["look", "MODEL", ""], 2, "no text"),
         (["look", "nowhere", "1 2"], 3, "there is no model at nowhere"),
         (["look", "MODEL", "1 2", "--beam", "100000"], 2, "1,000"),
-        (["page", "nowhere"], 3, "no model"),
+        (["look", "MODEL", "1 2", "--number", "3"], 2, "--number 3 says which image"),
+        (["page", "nowhere"], 3, "there is no model at nowhere"),
         (["page", "MODEL", "--port", "70000"], 4, "port 70000 cannot be used"),
     ],
 )
@@ -261,6 +360,13 @@ def test_mistakes_of_the_commands(model_folder, tmp_path, monkeypatch, capsys, a
     said = capsys.readouterr().err
     assert named in said
     assert said.count("\n") == 1
+
+
+def test_a_blank_reference_is_none(model_folder, tmp_path, capsys):
+    out = tmp_path / "seen.json"
+    assert main(["look", str(model_folder), "1 2 3", "--target", " ", "--out", str(out)]) == 0
+    assert json.loads(out.read_text())["reference"] is None
+    assert "model error" not in capsys.readouterr().out
 
 
 def test_what_has_no_attention_is_not_drawn(tmp_path, capsys):

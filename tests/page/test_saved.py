@@ -5,18 +5,30 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import pairwise
 
+import numpy as np
 import pytest
+import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 import dragoman
 from dragoman import models
 from dragoman.cli import explain as command
+from dragoman.decoding.fill import Filler
+from dragoman.decoding.generate import TextWriter
+from dragoman.decoding.images import ImageModel
+from dragoman.decoding.maps import AttentionMap
 from dragoman.decoding.translate import Translator
+from dragoman.models.bert import BertConfig
+from dragoman.models.gpt import GptConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
+from dragoman.models.vit import VitClassifierConfig
+from dragoman.seeing.heatmap import Shown, attention_page
+from dragoman.seeing.insides import insides_page
 from dragoman.seeing.page import page_data, saved_page
-from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers
+from dragoman.text.special import SpecialIds
+from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, learn_tokenizers
 
 SCREENS = ["translate", "attention", "steps", "beam", "arithmetic", "positions", "training"]
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "שלום", "‮abc", "&amp;", "<b>"]
@@ -87,6 +99,163 @@ def test_a_narrow_screen_shows_all_of_it_without_moving_sideways(visit, reversed
         for screen in screens_of(page):
             go(page, screen)
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, screen
+
+
+def test_a_long_word_does_not_move_a_narrow_screen_sideways(visit, tmp_path):
+    long = "x" * 120
+    translator = untrained([(f"a {long}", f"a {long}")])
+    seen = dragoman.look(translator, f"a {long}", target=f"{long} a")
+    (tmp_path / "run.toml").write_text("[training]\nsteps = 1\n")
+    flips = {"kind": "validation", "best": True, "step": 1, "nats_per_token": 1.0, "samples": [[long, long, long]]}
+    (tmp_path / "log.jsonl").write_text(json.dumps(flips) + "\n")
+    with visit(saved(tmp_path, translator, seen)) as page:
+        page.set_viewport_size({"width": 420, "height": 800})
+        for screen in screens_of(page):
+            go(page, screen)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 420, screen
+
+
+def untrained(pairs, **about):
+    """A translator of whole words that has learned nothing."""
+    tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), pairs)
+    size = len(tokenizers.source)
+    config = TransformerConfig(source_vocabulary=size, target_vocabulary=size, width=16, heads=2, layers=1, hidden=16)
+    return Translator(models.build(config), tokenizers, {"longest": 90, "search": {}, "languages": ["", ""], **about})
+
+
+def saved(folder, learned, seen):
+    path = folder / "saved.html"
+    path.write_text(saved_page(page_data(folder, learned, seen)), encoding="utf-8")
+    return path.as_uri()
+
+
+# ── tokens that nobody sees ───────────────────────────────────────────────────────────────
+
+
+def test_a_token_that_nobody_sees_has_a_name_on_every_screen(visit, tmp_path):
+    """A space is read aloud, in every table that is headed by tokens."""
+    tokenizer = learn("characters", ["a b c", "d e"], 100, SpecialIds())
+    size = len(tokenizer)
+    sizes = {"width": 16, "heads": 2, "layers": 1, "hidden": 16}
+    writer = TextWriter(models.build(GptConfig(vocabulary=size, longest=40, **sizes)), Tokenizers(tokenizer, tokenizer))
+    with visit(saved(tmp_path, writer, dragoman.look(writer, "a b c")), bypass_csp=True) as page:
+        for screen in screens_of(page):
+            go(page, screen)
+            found = Axe().run(page)
+            assert found.violations_count == 0, f"{screen}: {found.generate_report()}"
+        go(page, "attention")
+        named = page.locator("table[role=grid] thead th")
+        assert "space" in named.all_text_contents()[2]
+        page.locator("table[role=grid] tbody tr").nth(2).locator("td").nth(2).click()
+        assert "space (key 3)" in page.inner_text(".large [role=status]")
+
+
+def test_no_text_in_place_of_a_mask_is_read_as_nothing(visit, tmp_path):
+    tokenizer = learn("words", ["a b c d e"], 100, SpecialIds(mask=4))
+    config = BertConfig(vocabulary=len(tokenizer), longest=40, width=16, heads=2, layers=1, hidden=16)
+    filler = Filler(models.build(config), Tokenizers(tokenizer, tokenizer))
+    seen = dragoman.look(filler, "a [MASK] b")
+    silent = seen.masks[0].candidates[0].model_copy(update={"token": ""})
+    masks = (seen.masks[0].model_copy(update={"candidates": [silent]}),)
+    with visit(saved(tmp_path, filler, seen.model_copy(update={"masks": masks})), bypass_csp=True) as page:
+        for screen in screens_of(page):
+            go(page, screen)
+            found = Axe().run(page)
+            assert found.violations_count == 0, f"{screen}: {found.generate_report()}"
+        go(page, "translate")
+        assert page.text_content(".mask tbody th") == "nothing"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_small_pages_hinder_nobody_either(visit, tmp_path, scheme):
+    config = VitClassifierConfig(size=(8, 8), patch=4, classes=("a", "b"), width=8, heads=2, layers=1, hidden=8)
+    model = ImageModel(models.build(config), {"images": {"mean": [0.5], "deviation": [0.5]}})
+    weights = torch.tensor([[[0.25, 0.75], [1.0, 0.0]]])
+    found = AttentionMap("decoder.blocks.0.source_attention", weights, ["x", "y"], ["a", "b"])
+    pages = {
+        "attention": attention_page("a b → x y", "a note", [Shown("a b", "x y", [found])]),
+        "insides": insides_page(model.look(np.zeros((8, 8, 1), np.uint8)), "an image"),
+    }
+    for name, html in pages.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(html.replace('<html lang="en"', '<html lang="en" class="ready"'), encoding="utf-8")
+        with visit(path.as_uri(), color_scheme=scheme, bypass_csp=True) as page:
+            page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true })")
+            found_wrong = Axe().run(page)
+            assert found_wrong.violations_count == 0, found_wrong.generate_report()
+
+
+# ── long texts, and others ────────────────────────────────────────────────────────────────
+
+
+def test_attention_over_a_long_text_keeps_its_words_and_numbers(visit, tmp_path):
+    words = [f"w{n}" for n in range(60)]
+    translator = untrained([(" ".join(words), " ".join(words))], search={"longest_ratio": 1.0, "longest_extra": 0})
+    seen = dragoman.look(translator, " ".join(words))
+    layer = seen.attention[0]
+    with visit(saved(tmp_path, translator, seen)) as page:
+        go(page, "attention", "?kind=encoder&layer=1&head=1")
+        picture = page.locator(".picture").bounding_box()
+        assert picture["width"] == picture["height"]  # as many queries as keys: square cells
+        assert page.locator(".names.above > span").all_inner_texts() == seen.source.pieces
+        assert page.locator(".names.beside > span").all_inner_texts() == seen.source.pieces
+        page.focus("[role=application]")
+        page.keyboard.press("Control+End")
+        assert page.locator(".around tbody th").last.inner_text() == seen.source.pieces[-1]
+        shown = [float(cell) for cell in page.locator(".around tbody tr").last.locator("td").all_inner_texts()]
+        assert shown == layer.weights.unpack()[0, -1, -len(shown) :].tolist()
+        seen_part = page.locator(".cursor").evaluate(
+            "it => { const [a, b] = [it, it.closest('.board')].map(one => one.getBoundingClientRect());"
+            " return a.right <= b.right + 1 && a.bottom <= b.bottom + 1 }"
+        )
+        assert seen_part  # the picture scrolled along
+
+
+def test_a_word_that_the_model_does_not_know_keeps_its_name_and_its_side(visit, tmp_path):
+    translator = untrained([("a b", "a b")])
+    seen = dragoman.look(translator, "שלום עולם a", force=[4])
+    assert seen.translation.words.source == ["שלום", "עולם", "a"]
+    with visit(saved(tmp_path, translator, seen)) as page:
+        first, second = (page.locator("#source-words button").nth(n).bounding_box()["x"] for n in (0, 1))
+        assert first > second  # it runs from right to left
+        page.locator("#source-words button").nth(0).focus()
+        page.keyboard.press("ArrowLeft")
+        assert "עולם" in focused(page)
+
+
+def test_an_output_of_nothing_says_so(visit, tmp_path):
+    translator = untrained([("a b", "a b")])
+    seen = dragoman.look(translator, "a b", force=[translator.tokenizers.special.end])
+    assert seen.translation.text == ""
+    with visit(saved(tmp_path, translator, seen)) as page:
+        assert page.inner_text("#output-text") == "(nothing)"
+        assert "(nothing)" in page.inner_text("#nbest")
+
+
+def test_the_flip_book_leaves_out_what_a_writer_has_none_of(visit, tmp_path):
+    (tmp_path / "run.toml").write_text("[training]\nsteps = 1\n")
+    line = {"kind": "validation", "best": True, "step": 1, "nats_per_token": 1.0, "samples": [["", "It goes on", ""]]}
+    (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
+    with visit(f"{saved(tmp_path, None, None)}#training") as page:
+        assert page.locator("article.flip dt").all_inner_texts() == ["output at step 1"]
+
+
+def test_numbers_beside_a_chart_are_whole(visit, tmp_path):
+    """The narrowest label of a chart begins within it: uPlot draws it ending at the axis, as far left as it is long."""
+    report = {"kind": "report", "tokens_per_second": 9.0, "gradient_norm": 1.0, "counted": "tokens"}
+    log = [{**report, "step": n, "seconds": n, "nats_per_token": 5.0, "rate": n * 1.25e-5} for n in range(1, 5)]
+    (tmp_path / "run.toml").write_text("[training]\nsteps = 4\n")
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    with visit(f"{saved(tmp_path, None, None)}#training") as page:
+        chart = page.locator("figure.chart").filter(has_text="Learning rate").locator("canvas")
+        inked = chart.evaluate(
+            """canvas => {
+              const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+              const inked = x => [...Array(height).keys()].some(y => data[4 * (y * width + x) + 3]);
+              return [...Array(width).keys()].findIndex(inked);
+            }"""
+        )
+        assert inked > 1
 
 
 # ── the numbers ───────────────────────────────────────────────────────────────────────────
@@ -241,7 +410,7 @@ def test_a_score_that_a_validation_lacks_is_a_gap(visit, tmp_path):
     path = tmp_path / "run.html"
     path.write_text(saved_page(page_data(tmp_path, None, None)), encoding="utf-8")
     with visit(f"{path.as_uri()}#training") as page:
-        loss, bleu = (page.locator("figure.chart").filter(has_text=name) for name in ("Loss", "bleu"))
+        loss, bleu = (page.locator("figure.chart").filter(has_text=name) for name in ("Loss", "BLEU"))
         assert widest_hole(loss, 1) < 0.1  # dashes are narrower
         assert widest_hole(bleu, 0) > 0.3  # from the second of five to the fourth
         bleu.get_by_role("button").click()

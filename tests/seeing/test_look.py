@@ -20,7 +20,9 @@ from dragoman.models.rnn_writer import RnnWriterConfig
 from dragoman.models.t5 import T5Config
 from dragoman.models.transformer import TransformerConfig
 from dragoman.modules.recurrent import Recurrent, RecurrentStack, watching_gates
+from dragoman.seeing.attention import seems_dropped
 from dragoman.seeing.look import look
+from dragoman.seeing.tokens import show_tokens
 from dragoman.seeing.writing import MORE
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, learn_tokenizers
@@ -314,3 +316,14 @@ def test_a_mistake_is_said_in_words(reverser, asked, error, named):
 
 def test_look_is_a_public_name(reverser):
     assert dragoman.look(reverser, "1 2 3").kind == "translate"
+
+
+def test_a_word_seems_dropped_only_against_what_a_word_gets_on_the_mean():
+    assert seems_dropped(torch.tensor([1.2, 0.1, 1.1, 0.6]), written=3)
+    assert not seems_dropped(torch.tensor([1.2, 0.2, 1.1, 0.5]), written=3)  # 0.27 of the mean, 0.75
+    assert not seems_dropped(torch.tensor([0.04, 0.05, 0.25, 0.15, 0.42]), written=1)  # a date in words: each gets 0.2
+
+
+def test_a_source_word_that_the_tokenizer_does_not_know_keeps_its_text(tokenizers):
+    [ids] = tokenizers.source.encode(["a ж dog"])
+    assert show_tokens(tokenizers.source, ids, text="a ж dog", after=2).names == ["a", "ж", "dog", "</s>"]

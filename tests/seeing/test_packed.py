@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dragoman.errors import DataError
-from dragoman.seeing.packed import LARGEST, Packed, pack
+from dragoman.seeing.packed import LARGEST, Packed, pack, pack_each
 
 numbers = arrays.arrays(np.float64, arrays.array_shapes(min_dims=0, max_dims=3), elements=st.floats(-32767, 32767))
 fast = settings(max_examples=60, deadline=None)
@@ -74,3 +74,8 @@ def test_what_has_no_number_is_refused(value):
 def test_more_digits_than_fit_are_refused():
     with pytest.raises(DataError, match="too large to be packed"):
         pack(torch.tensor([40.0]), 3)
+
+
+def test_many_packed_together_are_as_each_packed_alone():
+    stack = torch.rand(3, 2, 4, 5, dtype=torch.float64)
+    assert pack_each(stack, 4) == [pack(one, 4) for one in stack]

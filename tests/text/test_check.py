@@ -143,6 +143,27 @@ def test_what_is_not_text_is_noticed_with_its_first_line(tmp_path):
     ]
 
 
+def test_lines_that_end_in_cr_alone_are_an_error_with_its_way_out(tmp_path):
+    corpus = corpus_of(tmp_path, SOUND)
+    source, target = corpus.paths
+    for path in (source, target):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r"))
+    found = next(found for found in check(corpus).findings if found.kind == "odd-bytes")
+    assert (found.severity, found.count, found.lines) == ("error", 400, (1,))
+    assert found.sentence == (
+        f"{source} has 400 CR without LF (first: line 1). Only LF ends a line. "
+        f"Convert: tr '\\r' '\\n' < {source} > NEW."
+    )
+
+
+def test_a_cr_within_a_line_is_a_notice(tmp_path):
+    corpus = corpus_of(tmp_path, SOUND)
+    source = corpus.paths[0]
+    source.write_bytes(source.read_bytes().replace(b" ", b"\r", 1).replace(b"\n", b"\r\n"))
+    said = [found.sentence for found in check(corpus).findings if found.kind == "odd-bytes"]
+    assert f"{source} has 1 CR without LF (first: line 1). Here they are spaces." in said
+
+
 def test_test_sentences_in_training_are_found_with_both_lines(tmp_path):
     test = corpus_of(tmp_path, [*sentences(20, seed=1), SOUND[99], SOUND[7]], "test")
     found = finding(check(corpus_of(tmp_path, SOUND), against=test), "leak")
@@ -347,7 +368,7 @@ def test_nothing_is_overwritten(tmp_path):
         split(corpus, corpus.paths[0], 0.1, 0.1)
 
 
-@pytest.mark.parametrize(("valid", "test"), [(0.5, 0.5), (400, 0), (-1, 0), (200, 0.6)])
+@pytest.mark.parametrize(("valid", "test"), [(0.5, 0.5), (400, 0), (200, 0.6)])
 def test_parts_that_leave_nothing_to_train_on_are_refused(tmp_path, valid, test):
     with pytest.raises(UsageError, match="leave nothing to train on") as caught:
         split(corpus_of(tmp_path, SOUND), tmp_path / "parts", valid, test)

@@ -173,7 +173,7 @@ def test_files_of_different_lengths_are_refused_with_the_place_where_they_drift_
     de, en = write_plain(tmp_path, source, target)
     corpus = find_corpus([de, en])
     with pytest.raises(DataError) as caught:
-        check_alignment(corpus)
+        check_alignment(corpus, "Nothing was trained. ")
     error = caught.value
     assert (error.id, error.exit_code) == ("E-DATA-01", 3)
     before, line, after = error.sentence.replace(" (", "near line ").split("near line ")
@@ -245,6 +245,66 @@ def test_jsonl_keys(tmp_path, row, pair):
     assert next(find_corpus([write(tmp_path / "a.jsonl", json.dumps(row))]).pairs()) == pair
 
 
+@pytest.mark.parametrize(
+    ("row", "asked", "pair"),
+    [
+        ({"id": "t1", "de": "a", "en": "b"}, (None, None), ("a", "b")),
+        ({"domain": "news", "pt_BR": "a", "score": "0.7", "en": "b"}, (None, None), ("a", "b")),
+        ({"id": "dua kata", "en": "b"}, (None, None), ("dua kata", "b")),
+        ({"id": "kata", "en": "b"}, (None, None), ("kata", "b")),
+        ({"id": "t1", "de": "a", "en": "b"}, ("en", None), ("b", "a")),
+        ({"fr": "c", "de": "a", "en": "b"}, ("de", "en"), ("a", "b")),
+        ({"source": "news", "target": "x", "de": "a", "en": "b"}, ("de", "en"), ("a", "b")),
+    ],
+)
+def test_keys_that_are_languages_go_before_others(tmp_path, row, asked, pair):
+    corpus = find_corpus(
+        [write(tmp_path / "a.jsonl", json.dumps(row))], source_language=asked[0], target_language=asked[1]
+    )
+    assert next(corpus.pairs()) == pair
+
+
+@pytest.mark.parametrize(
+    ("row", "asked", "keys"),
+    [
+        ({"translation": {"fr": "c", "de": "a", "en": "b"}}, (None, None), "fr, de, en"),
+        ({"translation": {"fr": "c", "de": "a", "en": "b"}}, ("de", None), "fr, de, en"),
+        ({"number": "1", "question": "a", "answer": "b"}, (None, None), "number, question, answer"),
+        ({"id": "dua kata", "de": "a", "en": "b"}, (None, None), "id, de, en"),
+    ],
+)
+def test_no_two_of_several_keys_are_chosen_for_nobody(tmp_path, row, asked, keys):
+    corpus = find_corpus(
+        [write(tmp_path / "a.jsonl", json.dumps(row))], source_language=asked[0], target_language=asked[1]
+    )
+    assert f"has text under {keys}; choose two of them with --src and --tgt" in failure(corpus).sentence
+
+
+def test_several_files_give_the_same_direction_whatever_the_order_of_their_keys(tmp_path):
+    one = write(tmp_path / "a.jsonl", '{"de": "a", "en": "b"}\n')
+    two = write(tmp_path / "b.jsonl", '{"en": "d", "de": "c"}\n')
+    assert list(find_corpus([one, two]).pairs()) == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sides"),
+    [
+        ("a.tsv", "a\tb\n", ("first column", "second column")),
+        ("a.de-en.tsv", "a\tb\n", ("de", "en")),
+        ("a.jsonl", '{"question": "a", "answer": "b"}', ("question", "answer")),
+        ("a.jsonl", '{"src": "a", "tgt": "b"}', ("src", "tgt")),
+        ("a.tmx", tmx([unit(("de", "a"), ("en", "b"))]), ("de", "en")),
+    ],
+)
+def test_the_sides_have_names_for_people(tmp_path, name, text, sides):
+    assert find_corpus([write(tmp_path / name, text)]).sides == sides
+
+
+def test_plain_files_without_languages_are_called_by_their_names(tmp_path):
+    files = [write(tmp_path / "source.txt", "a\n"), write(tmp_path / "train.en", "b\n")]
+    assert find_corpus(files).sides == ("source.txt", "en")
+
+
 def test_jsonl_languages_are_chosen_once_for_all_lines(tmp_path):
     rows = [{"translation": {"de": "a", "en": "b"}}, {"translation": {"en": "d", "de": "c"}}]
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -283,8 +343,10 @@ def test_tmx_languages_can_be_chosen(tmp_path):
         return list(find_corpus([path], source_language=source, target_language=target).pairs())
 
     assert read("fr", "de") == [("c", "a")]
-    assert read(None, "de") == [("b", "a")]
     assert read("pt-BR", "pt-pt") == [("d", "e")]
+    for source, target in ((None, None), (None, "de")):
+        with pytest.raises(DataError, match="has texts in de, en-gb, fr, pt-br, pt-pt; choose two of them"):
+            read(source, target)
     with pytest.raises(DataError, match="no unit in both it and de language; its languages are de, en-gb, fr"):
         read("it", "de")
 

@@ -257,3 +257,8 @@ def test_plain_text_takes_the_fast_path_to_the_same_end(text):
 )
 def test_clean(raw, cleaned):
     assert clean(raw) == cleaned
+
+
+def test_a_large_file_whose_lines_end_in_cr_alone_is_called_that(tmp_path):
+    path = write(tmp_path, b"ein Hund\r" * 200_000, "mac.de")
+    assert f"lines that end in CR alone. Convert: tr '\\r' '\\n' < {path} > NEW" in failure(path).sentence

@@ -36,7 +36,7 @@ function Frame({ data }: { data: PageData }) {
     <>
       <a class="skip" href="#screen" onClick={skip}>Skip to the screen</a>
       <header>
-        <h1>{data.title}</h1>
+        <h1 dir="auto" title={data.title}>{data.title}</h1>
         <About data={data} />
       </header>
       <Navigation screens={screens} current={current} />

@@ -1,7 +1,7 @@
 /** Screen 5: attention with real numbers, stage by stage. */
 import { useRef } from "preact/hooks";
 import type { Arithmetic as ArithmeticData, PageData, Stage } from "./data";
-import { Choice, onCtrlEnter, Screen } from "./controls";
+import { Choice, isFilled, onCtrlEnter, Screen } from "./controls";
 import { Formula } from "./formulas";
 import { Matrix } from "./matrix";
 import { arithmeticOf, busy } from "./page";
@@ -22,7 +22,7 @@ export function Arithmetic({ data }: { data: PageData }) {
           options={all.map(({ source }) => ({ value: source, label: SOURCES[source] }))}
         />
       )}
-      {data.live && data.model && canCalculate(data) && <OwnText text={data.look?.text ?? shown.words.join(" ")} />}
+      {data.live && data.model?.takes_text && canCalculate(data) && <OwnText text={data.look?.text ?? shown.words.join(" ")} />}
       <Intro shown={shown} />
       {shown.stages.map((stage, i) => <StageView key={`${shown.source} ${stage.name} ${shown.words.join(" ")}`} stage={stage} number={i + 1} />)}
       {shown.shuffle && <Shuffle shuffle={shown.shuffle} words={shown.words} />}
@@ -39,7 +39,7 @@ function Intro({ shown }: { shown: ArithmeticData }) {
       <h3 id="numbers-heading">{shown.title}</h3>
       <p>{shown.note}</p>
       <p class="facts">
-        <span><b>{shown.words.length}</b> words</span>
+        <span><b>{shown.words.length}</b> {shown.counted}</span>
         <span><b>{shown.heads}</b> {shown.heads === 1 ? "head" : "heads"}</span>
         <span>width <b>{shown.width}</b></span>
         <span>width of a head <b>{shown.head_width}</b></span>
@@ -52,16 +52,16 @@ function OwnText({ text: otherwise }: { text: string }) {
   const field = useRef<HTMLTextAreaElement>(null);
   const submit = async (event: Event) => {
     event.preventDefault();
-    if (busy.value) return;
+    if (busy.value || !isFilled(field.current!)) return;
     await arithmeticOf(field.current!.value);
     choose({ numbers: "model" });
   };
   return (
     <form class="ask" aria-busy={busy.value} onSubmit={submit} onKeyDown={onCtrlEnter(submit)}>
       <label for="arithmetic-text">A text for your model's own arithmetic</label>
-      <textarea id="arithmetic-text" rows={2} required dir="auto" ref={field} defaultValue={otherwise} />
+      <textarea id="arithmetic-text" rows={2} dir="auto" ref={field} defaultValue={otherwise} onInput={(event) => event.currentTarget.setCustomValidity("")} />
       <div class="row">
-        <button type="submit" class="main" disabled={busy.value}>{busy.value ? "Working…" : "Calculate"}</button>
+        <button type="submit" class="main" aria-disabled={busy.value}>{busy.value ? "Working…" : "Calculate"}</button>
         <span class="note"><kbd>Ctrl</kbd> + <kbd>Enter</kbd></span>
       </div>
     </form>

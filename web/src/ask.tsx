@@ -1,6 +1,6 @@
 /** The live page's form: another text, and what it should be compared with. */
 import { useEffect, useRef } from "preact/hooks";
-import { onCtrlEnter } from "./controls";
+import { isFilled, onCtrlEnter } from "./controls";
 import type { LookRequest, PageData } from "./data";
 import { kindOf } from "./kind";
 import { asked, busy, look as askFor, page } from "./page";
@@ -17,12 +17,12 @@ export function Ask({ data }: { data: PageData }) {
   useEffect(() => fill(form.current!, was), [was.text, was.target, was.gold, was.beam]);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!busy.value) void askFor(questionIn(form.current!)).then(showMasks);
+    if (!busy.value && isFilled(form.current!.elements.namedItem("text") as HTMLTextAreaElement)) void askFor(questionIn(form.current!)).then(showMasks);
   };
   return (
     <form ref={form} class="ask" aria-busy={busy.value} onSubmit={submit} onKeyDown={onCtrlEnter(submit)}>
       <label for="ask-text">Text</label>
-      <textarea id="ask-text" name="text" rows={3} dir="auto" required />
+      <textarea id="ask-text" name="text" rows={3} dir="auto" onInput={(event) => event.currentTarget.setCustomValidity("")} />
       {data.model?.task === "fill" && <p class="note">Write <code>[MASK]</code> where a word is to be filled in.</p>}
       {kind === "translate" && (
         <details open={Boolean(was.target || was.gold)}>
@@ -37,7 +37,7 @@ export function Ask({ data }: { data: PageData }) {
         {kind === "translate" && (
           <label class="inline">Beam width <input name="beam" type="number" min={1} max={WIDEST} /></label>
         )}
-        <button type="submit" class="main" disabled={busy.value}>{busy.value ? "Working…" : VERBS[kind]}</button>
+        <button type="submit" class="main" aria-disabled={busy.value}>{busy.value ? "Working…" : VERBS[kind]}</button>
         <span class="note"><kbd>Ctrl</kbd> + <kbd>Enter</kbd></span>
       </div>
     </form>

@@ -22,7 +22,7 @@ export function Attention({ data }: { data: PageData }) {
   const { kind, layers, layer, head } = chosenHead(look);
   const statistic = layer.aer && text("statistic") === "aer" ? "aer" : "entropy";
   return (
-    <Screen title="Attention" question="Which word looks at which, and which head aligns?">
+    <Screen title="Attention" question={`Which ${kinds.includes("cross") ? "word looks at which, and which head aligns" : "word looks at which, in which head"}?`}>
       {data.live && look.kind === "read" && <Ask data={data} />}
       {kinds.length > 1 && (
         <Choice

@@ -5,7 +5,7 @@ import { useMemo, useRef } from "preact/hooks";
 import type { BeamNode } from "./data";
 import { fixed, ordinal } from "./figures";
 import { Scroll } from "./scroll";
-import { Token } from "./token";
+import { quoted, Token } from "./token";
 
 type Placed = HierarchyPointNode<BeamNode>;
 
@@ -103,7 +103,7 @@ function Node({ node, active, enter }: { node: Placed; active: boolean; enter: (
 const stopped = ({ state, reason }: BeamNode) => state === "kept" && reason !== "";
 
 function said(node: BeamNode): string {
-  const parts = [`“${node.token}”`, node.step > 0 ? `step ${node.step}` : "before step 1", `log p ${fixed(node.log_prob)}`, `score ${fixed(node.score)}`];
+  const parts = [quoted(node.token), node.step > 0 ? `step ${node.step}` : "before step 1", `log p ${fixed(node.log_prob)}`, `score ${fixed(node.score)}`];
   const rank = node.rank === null ? "" : `, ${ordinal(node.rank)} of the n-best`;
   const reason = node.reason ? `: ${node.reason}` : "";
   const best = node.best ? ", on the way to the output" : "";

@@ -74,7 +74,7 @@ function options(
     scales: { x: { time: false } },
     axes: [
       { ...axis, label: xName, labelFont: axis.font, labelSize: 18, size: 32 },
-      { ...axis, size: 58, values: (_, ticks) => ticks.map(short) },
+      { ...axis, size: (_, labels) => widthOf(labels), values: (_, ticks) => ticks.map(short) },
     ],
     series: [{}, ...series.map(({ name }, i) => ({
       label: name, stroke: lineColour(i), dash: DASHES[i % DASHES.length]!, width: 2, points: { size: 5, fill: lineColour(i) },
@@ -82,6 +82,9 @@ function options(
     hooks: { setCursor: [(plot) => (at.value = plot.cursor.idx ?? null)] },
   };
 }
+
+/** Room for the longest number beside the axis, its tick and the gap between. */
+const widthOf = (labels: string[] | null) => 22 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
 
 function Legend({ x, series, at }: Pick<ChartProps, "x" | "series"> & { at: number | null }) {
   return (

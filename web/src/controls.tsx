@@ -92,6 +92,12 @@ export function Screen({ title, question, children }: { title: string; question:
   );
 }
 
+/** Whether something is written there; else the browser says at the field that it must be. */
+export function isFilled(field: HTMLTextAreaElement): boolean {
+  field.setCustomValidity(field.value.trim() ? "" : "Type a text first.");
+  return field.reportValidity();
+}
+
 /** Ctrl + Enter in a form's text, where Enter alone begins a new line. */
 export function onCtrlEnter(submit: (event: Event) => void): (event: KeyboardEvent) => void {
   return (event) => {
@@ -103,8 +109,9 @@ export function onCtrlEnter(submit: (event: Event) => void): (event: KeyboardEve
 export function walk(event: KeyboardEvent, selector: string): void {
   const all = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>(selector)];
   const at = all.indexOf(event.target as HTMLElement);
+  const right = getComputedStyle(event.target as Element).direction === "rtl" ? -1 : 1; // what comes next stands there, or left
   const places: Record<string, number> = {
-    ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1, Home: 0, End: all.length - 1,
+    ArrowLeft: at - right, ArrowUp: at - 1, ArrowRight: at + right, ArrowDown: at + 1, Home: 0, End: all.length - 1,
   };
   const next = places[event.key];
   if (at < 0 || next === undefined || !all[next]) return;

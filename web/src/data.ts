@@ -12,13 +12,13 @@ export interface PageData {
   version: string; // of dragoman
   live: boolean; // served: text can be typed, tokens forced; else a saved file
   title: string;
-  model: { name: string; family: string; task: string; parameters: number; shape: string } | null;
+  model: { name: string; family: string; task: string; parameters: number; shape: string; takes_text: boolean } | null; // takes_text: there is something to see of a text
   look: Look | null;
   arithmetic: Arithmetic[];
   positions: Positions | null;
   embeddings: Embeddings | null;
   training: Training | null;
-  python: string; // the lines that give the same numbers
+  python: string; // the lines that give the same numbers; "" where no text was looked at
 }
 
 // ── one text ────────────────────────────────────────────────────────────────────────────
@@ -65,7 +65,8 @@ export interface WordWeights {
   weights: Packed; // target × source
   links: number[][]; // for each target word, the source words to light
   coverage: Packed; // for each source word, the sum over all target words
-  least: number; // the source word with the least coverage: was it dropped?
+  least: number; // the source word with the least coverage
+  dropped: boolean; // whether that is so little that the word may have been left out
 }
 
 export interface Reference {
@@ -171,7 +172,8 @@ export interface Arithmetic {
   source: "slides" | "toy" | "model";
   title: string;
   note: string; // what these numbers are
-  words: string[];
+  words: string[]; // those shown
+  counted: string; // what they are, after their number: "words", "tokens", "of 10 tokens"
   heads: number;
   width: number; // of a token's vector
   head_width: number;
@@ -259,7 +261,7 @@ export interface Neighbour {
 
 export interface Training {
   counted: string; // "tokens", "texts" or "images": what the loss is a mean over
-  finished: boolean;
+  finished: boolean; // nothing follows: the best model is saved
   steps: number; // planned
   reports: { step: number[]; minutes: number[]; loss: number[]; rate: number[]; speed: number[]; gradient: number[] };
   validations: { step: number[]; loss: number[]; scores: Record<string, (number | null)[]> }; // null where a validation lacks it

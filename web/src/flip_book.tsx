@@ -4,6 +4,7 @@ import { Scrubber } from "./controls";
 import { Grid } from "./grid";
 import { plane, printedPercent } from "./packed";
 import { choose, whole } from "./route";
+import { quoted } from "./token";
 
 export function FlipBook({ flips }: { flips: Flip[] }) {
   const at = whole("flip", flips.length, 1, flips.length) - 1; // people count from 1
@@ -18,8 +19,8 @@ export function FlipBook({ flips }: { flips: Flip[] }) {
       {flip.sentences.map((sentence, i) => (
         <article class="flip" aria-label={`Sentence ${i + 1}`}>
           <dl>
-            <dt>source</dt><dd dir="auto">{sentence.source}</dd>
-            <dt>reference</dt><dd dir="auto">{sentence.reference}</dd>
+            {sentence.source && <><dt>source</dt><dd dir="auto">{sentence.source}</dd></>}
+            {sentence.reference && <><dt>reference</dt><dd dir="auto">{sentence.reference}</dd></>}
             <dt>output at step {flip.step}</dt><dd dir="auto" class="output">{sentence.output || "(nothing)"}</dd>
           </dl>
           {sentence.attention && <Picture attention={sentence.attention} number={i + 1} step={flip.step} />}
@@ -32,6 +33,6 @@ export function FlipBook({ flips }: { flips: Flip[] }) {
 function Picture({ attention: { queries, keys, weights }, number, step }: { attention: FlipAttention; number: number; step: number }) {
   const cells = plane(weights);
   const say = (row: number, column: number) =>
-    `“${queries[row]}” (query ${row + 1}) gives ${printedPercent(cells, row * cells.columns + column)} of its attention to “${keys[column]}” (key ${column + 1}).`;
+    `${quoted(queries[row] ?? "")} (query ${row + 1}) gives ${printedPercent(cells, row * cells.columns + column)} of its attention to ${quoted(keys[column] ?? "")} (key ${column + 1}).`;
   return <Grid label={`Attention of sentence ${number} at step ${step}`} corner="query ↓ key →" plane={cells} rows={queries} columns={keys} fromZero say={say} />;
 }

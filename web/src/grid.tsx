@@ -8,7 +8,7 @@ import { printed } from "./packed";
 import { Scroll } from "./scroll";
 import { Token } from "./token";
 
-const MOST_CELLS = 48; // rows or columns; more are drawn on a canvas
+const MOST_CELLS = 48; // rows or columns; more are a picture with the numbers of a part
 
 export function Grid(props: GridProps) {
   const small = props.plane.rows <= MOST_CELLS && props.plane.columns <= MOST_CELLS;

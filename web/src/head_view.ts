@@ -2,6 +2,7 @@
 import type { AttentionLayer, Gold, Look } from "./data";
 import type { GridProps } from "./cells";
 import { type Plane, plane, printed, printedPercent } from "./packed";
+import { quoted } from "./token";
 
 export interface View {
   unit: "pieces" | "words";
@@ -78,8 +79,8 @@ interface Said {
 }
 
 function sentence({ rows, columns, numbers, row, column, scores, hidden }: Said): string {
-  const query = `“${rows[row] ?? ""}” (query ${row + 1})`;
-  const key = `“${columns[column] ?? ""}” (key ${column + 1})`;
+  const query = `${quoted(rows[row] ?? "")} (query ${row + 1})`;
+  const key = `${quoted(columns[column] ?? "")} (key ${column + 1})`;
   const index = row * numbers.columns + column;
   if (hidden) return `The mask hides ${key} from ${query}.`;
   if (scores) return `${query} scores ${printed(numbers, index)} with ${key}.`;

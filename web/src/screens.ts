@@ -23,7 +23,7 @@ export function screensOf(data: PageData): ScreenEntry[] {
   const { look } = data;
   const first = { translate: "Translate", write: "Write", fill: "Fill", read: "Read" }[kindOf(data)];
   // A text that was only read has its attention to show, with the form above it.
-  const hasFirst = look && look.kind !== "read" ? true : data.live && data.model && !look?.attention.length;
+  const hasFirst = look && look.kind !== "read" ? true : data.live && data.model?.takes_text && !look?.attention.length;
   const all: [boolean, ScreenEntry][] = [
     [seesImages(data) && Boolean(look ?? data.live), { name: "see", label: "See", Content: See }],
     [Boolean(hasFirst) && !seesImages(data), { name: "translate", label: first, Content: Translate }],

@@ -1,12 +1,16 @@
 /** Screen 3: the output token by token: what it could have written, where it looked, what its gates did. */
+import { signal } from "@preact/signals";
 import type { Gate, Look, PageData, Step } from "./data";
 import { Bar, Screen, Scrubber } from "./controls";
 import { painted } from "./colours";
 import { fixed, percent } from "./figures";
-import { busy, force } from "./page";
+import { busy, failure, force, page } from "./page";
 import { choose, whole } from "./route";
 import { Scroll } from "./scroll";
-import { Token, Tokens } from "./token";
+import { directionOf, quoted, Token, Tokens } from "./token";
+
+/** What forcing came to, said while the look that came of it is shown. */
+const forcing = signal<{ look: Look; sentence: string } | null>(null);
 
 export function Steps({ data }: { data: PageData }) {
   const look = data.look!;
@@ -20,9 +24,10 @@ export function Steps({ data }: { data: PageData }) {
       <Scrubber
         id="step" label={`Step ${at + 1} of ${count}: ${place === 1 ? "1 token" : `${place} tokens`} ${givenIn(look) > 0 ? "" : "written "}before it`}
         value={at} most={count - 1} moved={(next) => choose({ step: next + 1 })}
-        said={`step ${at + 1}: after “${pieces.slice(0, place).join(" ")}” it writes “${pieces[place]}”`}
+        said={`step ${at + 1}: after “${pieces.slice(0, place).join(" ")}” it writes ${quoted(pieces[place] ?? "")}`}
       />
       <Line look={look} pieces={pieces} place={place} live={data.live} />
+      {data.live && <p role="status" id="forcing" class="note">{forcing.value?.look === look && forcing.value.sentence}</p>}
       <div class="columns">
         <Top look={look} at={at} live={data.live} />
         <div>
@@ -55,7 +60,7 @@ function Line({ look, pieces, place, live }: { look: Look; pieces: string[]; pla
   ));
   return (
     <>
-      <p class="text line" dir="auto">
+      <p class="text line" dir={directionOf(pieces.slice(look.opening))}>
         <span id="prefix">{mark(0, place)}</span>
         <strong id="now" class="now">{mark(place, place + 1)}</strong>
         <span id="later" class="later">{mark(place + 1, pieces.length)}</span>
@@ -67,8 +72,8 @@ function Line({ look, pieces, place, live }: { look: Look; pieces: string[]; pla
       )}
       {look.forced > 0 && (
         <p class="note">
-          Underlined twice: {forcedOnes(look)} forced.{" "}
-          {live && <button type="button" disabled={busy.value} onClick={() => void force([])}>Undo forcing</button>}
+          Underlined twice: {forcedOnes(look)}.{" "}
+          {live && <button type="button" aria-disabled={busy.value} onClick={(event) => void forceAnd(event, [], "Forcing is undone.")}>Undo forcing</button>}
         </p>
       )}
     </>
@@ -78,7 +83,21 @@ function Line({ look, pieces, place, live }: { look: Look; pieces: string[]; pla
 function forcedOnes(look: Look): string {
   const which = givenIn(look) > 0 ? "next" : "first";
   const { forced } = look;
-  return forced === 1 ? `the ${which} token, which was` : `the ${which} ${forced} tokens, which were`;
+  return forced === 1 ? `the ${which} token, which was forced` : `the ${which} ${forced} tokens, held fast up to the last, which was forced`;
+}
+
+/** A token is forced after those that stood there: they are held fast. */
+const isLastForced = (look: Look, at: number) => at === look.prompt + look.forced - 1;
+
+/** The button goes with what it changes, so the keyboard goes on from the scrubber, and a line says what came of it. */
+async function forceAnd(event: Event, ids: number[], sentence: string): Promise<void> {
+  const button = event.currentTarget as HTMLElement;
+  if (busy.value) return;
+  await force(ids);
+  const look = page.value?.look;
+  if (failure.value || !look) return button.focus();
+  forcing.value = { look, sentence: `${sentence} It writes: ${look.translation?.text || "nothing"}` };
+  document.getElementById("step")?.focus();
 }
 
 function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
@@ -91,7 +110,7 @@ function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
       <h3 id="top-heading">The likeliest next tokens</h3>
       <p>
         {origin === "given" ? "It was given" : "It wrote"} <Tokens pieces={[step.token]} /> with log p{" "}
-        <b id="step-log-prob">{fixed(step.log_prob)}</b>{origin === "forced" && ", because it was forced"}.
+        <b id="step-log-prob">{fixed(step.log_prob)}</b>{origin === "forced" && `, because it was ${isLastForced(look, at) ? "forced" : "held fast"}`}.
       </p>
       <table class="bars" id="top">
         <caption class="unseen">The likeliest tokens at step {at + 1}</caption>
@@ -102,7 +121,7 @@ function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
               <th scope="row"><Token text={one.token} /></th>
               <td class="wide"><Bar share={one.probability} /></td>
               <td>{percent(one.probability)}</td>
-              <td class="left">{one.id === step.id ? <span class="tag">{origin}</span> : canForce && <Force token={one.token} ids={[...before, one.id]} />}</td>
+              <td class="left">{one.id === step.id ? <span class="tag">{origin === "forced" && !isLastForced(look, at) ? "held fast" : origin}</span> : canForce && <Force token={one.token} step={at + 1} ids={[...before, one.id]} />}</td>
             </tr>
           ))}
         </tbody>
@@ -111,9 +130,12 @@ function Top({ look, at, live }: { look: Look; at: number; live: boolean }) {
   );
 }
 
-function Force({ token, ids }: { token: string; ids: number[] }) {
+function Force({ token, step, ids }: { token: string; step: number; ids: number[] }) {
   return (
-    <button type="button" class="quiet" aria-label={`force “${token}”`} disabled={busy.value} onClick={() => void force(ids)}>
+    <button
+      type="button" class="quiet" aria-label={`force ${quoted(token)}`} aria-disabled={busy.value}
+      onClick={(event) => void forceAnd(event, ids, `${quoted(token)} is forced at step ${step}.`)}
+    >
       force
     </button>
   );

@@ -4,7 +4,7 @@ import type { Terms as TermsData } from "./data";
 import { Grid } from "./grid";
 import { type Plane, plane, printed } from "./packed";
 import { Scroll } from "./scroll";
-import { Token } from "./token";
+import { quoted, Token } from "./token";
 
 export function Terms({ terms }: { terms: TermsData }) {
   const cell = useSignal<[number, number]>([0, 0]);
@@ -12,7 +12,7 @@ export function Terms({ terms }: { terms: TermsData }) {
   const { rows, columns } = terms;
   const sums = plane(terms.sums);
   const say = (row: number, column: number) =>
-    `“${rows[row]}” ${terms.v ? "with" : "·"} “${columns[column]}” = ${printed(sums, row * sums.columns + column)}`;
+    `${quoted(rows[row] ?? "")} ${terms.v ? "with" : "·"} ${quoted(columns[column] ?? "")} = ${printed(sums, row * sums.columns + column)}`;
   return (
     <div class="terms">
       <h4>One cell, term by term</h4>

@@ -8,6 +8,11 @@ import { fixed, short } from "./figures";
 import { FlipBook } from "./flip_book";
 import { ended } from "./page";
 
+const NAMES: Record<string, string> = { bleu: "BLEU", chrf: "chrF", macro_f1: "Macro F1", mean_iou: "Mean IoU" };
+
+/** A score as people write it; the others are words: pixel_accuracy is Pixel accuracy. */
+const written = (name: string) => NAMES[name] ?? (name.charAt(0).toUpperCase() + name.slice(1)).replaceAll("_", " ");
+
 export function Training({ data }: { data: PageData }) {
   const training = data.training!;
   const at = training.reports.step.at(-1) ?? 0;
@@ -24,7 +29,7 @@ export function Training({ data }: { data: PageData }) {
         <div class="charts">
           <Loss training={training} />
           {Object.entries(training.validations.scores).map(([name, values]) => (
-            <Curve key={name} title={name} name={name} steps={training.validations.step} values={values} />
+            <Curve key={name} title={written(name)} name={written(name)} steps={training.validations.step} values={values} />
           ))}
           <Curve title="Learning rate" name="learning rate" steps={training.reports.step} values={training.reports.rate} />
           <Curve title={`Speed: ${training.counted} per second`} name={`${training.counted} per second`} steps={training.reports.step} values={training.reports.speed} />

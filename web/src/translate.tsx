@@ -46,9 +46,9 @@ function Output({ look, written }: { look: Look; written: Written }) {
       <h3 id="output-heading">Source and output</h3>
       <div class="pair">
         <div><h4>Source</h4><p id="source-text" class="text" dir="auto">{look.text}</p></div>
-        <div><h4>Output</h4><p id="output-text" class="text" dir="auto">{written.text}</p></div>
+        <div><h4>Output</h4><p id="output-text" class="text" dir="auto"><Words text={written.text} /></p></div>
       </div>
-      <Badge written={written} forced={look.forced > 0 ? `${firstTokens(look.forced)} forced` : ""} />
+      <Badge written={written} forced={look.forced > 0 ? `the ${firstTokens(look.forced)}` : ""} />
       {written.words
         ? <WordLinks key={`${look.text}\n${written.text}`} words={written.words} />
         : written.note && <p class="note">{written.note}</p>}
@@ -56,7 +56,12 @@ function Output({ look, written }: { look: Look; written: Written }) {
   );
 }
 
-const firstTokens = (count: number) => (count === 1 ? "the first token was" : `the first ${count} tokens were`);
+/** Text that a model wrote, which may be none. */
+function Words({ text }: { text: string }) {
+  return text ? <>{text}</> : <span class="note">(nothing)</span>;
+}
+
+const firstTokens = (count: number) => (count === 1 ? "first token was forced" : `first ${count} tokens were held fast`);
 
 function Badge({ written, forced }: { written: Written; forced: string }) {
   return (
@@ -75,9 +80,9 @@ function Continuation({ look, written }: { look: Look; written: Written }) {
     <section aria-labelledby="output-heading">
       <h3 id="output-heading">Text and continuation</h3>
       <p class="text" dir="auto">
-        <span id="source-text">{look.text}</span><mark id="output-text">{written.text}</mark>
+        <span id="source-text">{look.text}</span><mark id="output-text"><Words text={written.text} /></mark>
       </p>
-      <Badge written={written} forced={look.forced > 0 ? `after the given text ${firstTokens(look.forced)} forced` : ""} />
+      <Badge written={written} forced={look.forced > 0 ? `after the given text the ${firstTokens(look.forced)}` : ""} />
       {look.forced > 0 && <p class="note">Forced: <Tokens pieces={pieces.slice(look.prompt, look.prompt + look.forced)} /></p>}
     </section>
   );
@@ -95,7 +100,7 @@ function Verdict({ reference, written }: { reference: Reference; written: Writte
             <tr><td /><th scope="col">text</th><th scope="col">log p</th><th scope="col">score</th></tr>
           </thead>
           <tbody>
-            <tr><th scope="row">output</th><td dir="auto">{written.text}</td><td>{fixed(written.log_prob)}</td><td>{fixed(written.score)}</td></tr>
+            <tr><th scope="row">output</th><td dir="auto"><Words text={written.text} /></td><td>{fixed(written.log_prob)}</td><td>{fixed(written.score)}</td></tr>
             <tr><th scope="row">reference</th><td dir="auto">{reference.text}</td><td>{fixed(reference.log_prob)}</td><td>{fixed(reference.score)}</td></tr>
           </tbody>
         </table>
@@ -114,7 +119,7 @@ function NBest({ written }: { written: Written }) {
           <thead><tr><th scope="col">rank</th><th scope="col">text</th><th scope="col">score</th><th scope="col">log p</th></tr></thead>
           <tbody>
             {written.nbest.map((one, i) => (
-              <tr><th scope="row">{i + 1}</th><td dir="auto">{one.text}</td><td>{fixed(one.score)}</td><td>{fixed(one.log_prob)}</td></tr>
+              <tr><th scope="row">{i + 1}</th><td dir="auto"><Words text={one.text} /></td><td>{fixed(one.score)}</td><td>{fixed(one.log_prob)}</td></tr>
             ))}
           </tbody>
         </table>

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { WordWeights } from "./data";
 import { Bar, walk } from "./controls";
 import { type Plane, numbers, plane, printed, printedPercent, row } from "./packed";
-import { Token } from "./token";
+import { directionOf, quoted, Token } from "./token";
 
 interface Pointed {
   side: "source" | "target";
@@ -42,9 +42,10 @@ function sentence(
   words: WordWeights, { side, index }: Pointed, lit: number[], weights: Plane, at: (other: number) => number,
 ): string {
   const [own, others] = side === "target" ? [words.target, words.source] : [words.source, words.target];
-  const shares = lit.map((i) => `“${others[i]}” (${printedPercent(weights, at(i))})`);
-  if (!shares.length) return side === "target" ? `“${own[index]}” is linked to no source word.` : `No output word is linked to “${own[index]}”.`;
-  return side === "target" ? `“${own[index]}” looked at ${shares.join(", ")}.` : `“${own[index]}” was looked at by ${shares.join(", ")}.`;
+  const word = quoted(own[index] ?? "");
+  const shares = lit.map((i) => `${quoted(others[i] ?? "")} (${printedPercent(weights, at(i))})`);
+  if (!shares.length) return side === "target" ? `${word} is linked to no source word.` : `No output word is linked to ${word}.`;
+  return side === "target" ? `${word} looked at ${shares.join(", ")}.` : `${word} was looked at by ${shares.join(", ")}.`;
 }
 
 interface RowProps {
@@ -62,7 +63,7 @@ function Row({ side, words, pointed, lit, point, number }: RowProps) {
   return (
     <div class="words" id={`${side}-words`} role="group" aria-label={name} onKeyDown={(event) => walk(event, "button")}>
       <span class="side" aria-hidden="true">{side === "source" ? "Source" : "Output"}</span>
-      <div>{words.map((word, i) => {
+      <div dir={directionOf(words)}>{words.map((word, i) => {
         const here = pointed.side === side && i === pointed.index;
         return (
           <button
@@ -78,14 +79,11 @@ function Row({ side, words, pointed, lit, point, number }: RowProps) {
   );
 }
 
-const LITTLE = 0.3; // coverage of a word that may have been dropped
-
 function Least({ words }: { words: WordWeights }) {
-  const coverage = numbers(words.coverage)[words.least] ?? 0;
   return (
     <p>
       Looked at least of all: <strong id="least-covered"><Token text={words.source[words.least] ?? ""} /></strong>, with a coverage
-      of {printed(row(words.coverage), words.least)}.{coverage < LITTLE && " Was it dropped?"}
+      of {printed(row(words.coverage), words.least)}.{words.dropped && " Was it dropped?"}
     </p>
   );
 }

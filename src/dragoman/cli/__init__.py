@@ -5,6 +5,7 @@ line and its exit code; a traceback is a bug of ours.
 """
 
 import os
+import signal
 import sys
 from functools import cache
 from typing import TYPE_CHECKING
@@ -84,4 +85,10 @@ def call(arguments: list[str] | None) -> int:
 
 
 def run() -> None:
+    signal.signal(signal.SIGTERM, interrupt)
     sys.exit(main())
+
+
+def interrupt(_number: int, _frame: object) -> None:
+    """Asked to end by a program, as by Ctrl-C: one line, 130."""
+    raise KeyboardInterrupt

@@ -28,7 +28,8 @@ def classify(
     input
         A file, one text a line; or the name of one image a line.
     output
-        Of a model that labels every pixel: the folder to write a mask for each image into.
+        Of a model that labels every pixel: the folder to write a mask for each image into. Masks that are there
+        already stay as they are, and are refused.
     threads
         Processor threads to use; else one for each core.
     json

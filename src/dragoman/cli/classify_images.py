@@ -21,11 +21,14 @@ def classify_images(
 
     named = [line for line in read_lines(input, "utf-8") if line] if input else images
     shown, task = find_shown(named), kind_of(Path(model))[0]
+    refuse_no_head(model, task)
     if (task == "segment") != (output is not None):
         way = "say where with --output DIR" if output is None else "leave out --output"
         raise UsageError(
             "E-IMG-14", f"masks are written by a model that labels pixels, and {model} learned to {task}; {way}"
         )
+
+    masks = iter(masks_for(shown, output) if output else ())
 
     from dragoman.decoding.images import ImageModel
     from dragoman.jobs.machine import use_threads
@@ -34,13 +37,38 @@ def classify_images(
     use_threads(threads)
     opened = load_as(ImageModel, model)
     for part in shown:
-        for words, whole in told_of(opened, part, output):
+        for words, whole in told_of(opened, part, masks):
             print(json_module.dumps(whole, ensure_ascii=False) if json else words, flush=True)
     return 0
 
 
+def refuse_no_head(model: str, task: str) -> None:
+    from dragoman.errors import DataError
+
+    if task == "embed":
+        raise DataError(
+            "E-RUN-10",
+            f"{model} has no head to tell anything with; put one on it by dragoman train IMAGES --from {model}, or use "
+            "it with dragoman embed",
+        )
+
+
+def masks_for(shown: "Sequence[ImageFiles | ImageCorpus]", output: Path) -> list[Path]:
+    """Where the mask of each image will be; what is there already stays as it is."""
+    from dragoman.images.corpus import ImageCorpus
+    from dragoman.images.mask_names import mask_names, refuse_existing
+
+    images = list[Path]()
+    for part in shown:
+        folder = part.paths[0].parent if isinstance(part, ImageCorpus) else Path()
+        images += [Path(name) if Path(name).is_file() else folder / name for name in part.names()]
+    names = mask_names(images)
+    refuse_existing(output, names)
+    return [output / name for name in names]
+
+
 def told_of(
-    model: "ImageModel", images: "ImageFiles | ImageCorpus", output: Path | None
+    model: "ImageModel", images: "ImageFiles | ImageCorpus", masks: Iterator[Path]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is told of each image: as a line, and as an object."""
     from dragoman.decoding.images import ImageClassifier, ImageRegressor, ImageSegmenter
@@ -53,20 +81,18 @@ def told_of(
         for name, row in zip(images.names(), model.numbers(pixels).tolist(), strict=True):
             numbers = dict(zip(model.names, row, strict=True))
             yield "\t".join([*(f"{value:.6g}" for value in row), name]), {"image": name, "numbers": numbers}
-    elif isinstance(model, ImageSegmenter) and output:
-        yield from write_masks(model, images, output)
+    elif isinstance(model, ImageSegmenter):
+        yield from write_masks(model, images, masks)
 
 
 def write_masks(
-    model: "ImageSegmenter", images: "ImageFiles | ImageCorpus", output: Path
+    model: "ImageSegmenter", images: "ImageFiles | ImageCorpus", paths: Iterator[Path]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A mask beside none other: of the size of its image, where that is a file."""
+    """A mask for each image: of the size of its image, where that is a file."""
     from dragoman.images.pixels import measure, resize_mask, save_mask
 
-    output.mkdir(parents=True, exist_ok=True)
     for name, mask in zip(images.names(), model.masks(images.pixels(model.form)), strict=True):
-        size = measure(Path(name)).size if Path(name).is_file() else model.form.size
-        path = output / f"{Path(name).name if not Path(name).is_file() else Path(name).stem}.png"
+        size, path = measure(Path(name)).size if Path(name).is_file() else model.form.size, next(paths)
         save_mask(resize_mask(model.values[mask], size), path)
         shares = {label: float((mask == number).mean()) for number, label in enumerate(model.classes)}
         listed = ", ".join(f"{label} {share:.1%}" for label, share in shares.items() if share)

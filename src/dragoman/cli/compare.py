@@ -25,13 +25,13 @@ def compare(
     test: Annotated[list[str], FILES],
     models: str,
     out: str,
-    task: Literal["", "translate", "classify"] = "",
+    task: Literal["", "translate", "classify", "regress", "segment"] = "",
     valid: Annotated[list[str] | None, FILES] = None,
-    minutes: float | None = None,
-    epochs: float | None = None,
+    minutes: Annotated[float | None, Parameter(env_var="DRAGOMAN_MINUTES")] = None,
+    epochs: Annotated[float | None, Parameter(env_var="DRAGOMAN_EPOCHS")] = None,
     rates: int = 1,
-    seed: int = 1,
-    threads: int | None = None,
+    seed: Annotated[int, Parameter(env_var="DRAGOMAN_SEED")] = 1,
+    threads: Annotated[int | None, Parameter(env_var="DRAGOMAN_THREADS")] = None,
     set: Annotated[list[str] | None, Parameter(negative="")] = None,
     source_language: Annotated[str, Parameter(name=["--source-language", "--src"])] = "",
     target_language: Annotated[str, Parameter(name=["--target-language", "--tgt"])] = "",
@@ -42,8 +42,9 @@ def compare(
 
     All get the same data, tokenizer, batches, seed and budget. The report has scores with intervals, the significance
     between neighbours of the list, speed and size, and loss curves; of translators also scores by length, and a few
-    sentences with what each model looked at; of classifiers F1 by label, and where they differ. The same command goes
-    on with a comparison that was stopped; what is trained is not trained again.
+    sentences with what each model looked at; of classifiers F1 by label, of models that tell numbers R² of each, of
+    those that label pixels IoU by label, and where they differ. The same command goes on with a comparison that was
+    stopped; what is trained is not trained again.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ def compare(
     out
         The comparison's folder.
     task
-        translate; or classify, for models that label texts, such as bag,bag+attention,rnn,bert; images are classified,
-        as by mlp,cnn,vit.
+        translate; or classify, for models that label texts, such as bag,bag+attention,rnn,bert. Images tell it
+        themselves, for mlp,cnn,vit: labels to classify, numbers to regress, or masks to segment.
     valid
         Validation data, as for train. Without it a part is split off, the same for every model.
     minutes

@@ -71,10 +71,12 @@ def print_findings(corpus: "Corpus", report: "Report", as_json: bool) -> None:
         print(to_json(asdict(finding)) if as_json else f"{finding.severity:<9}{finding.sentence}")
     severities = [finding.severity for finding in report.findings]
     counts = {kind: severities.count(kind) for kind in ("error", "warning", "notice")}
+    sides = corpus.sides if report.pairs else ()
     if as_json:
-        print(to_json({"pairs": report.pairs, **{f"{kind}s": count for kind, count in counts.items()}}))
+        summary = {"pairs": report.pairs, **{f"{kind}s": count for kind, count in counts.items()}}
+        print(to_json(summary | {"sides": list(sides)}))
     else:
-        names = ", ".join(str(path) for path in corpus.paths)
+        names = ", ".join(str(path) for path in corpus.paths) + (f" ({' → '.join(sides)})" if sides else "")
         found = (
             ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts.items() if count)
             or "nothing wrong"
@@ -162,8 +164,7 @@ def make(
     if wrong is not None:
         raise UsageError(
             "E-USE-02",
-            f"there is no kind of generated data called {wrong!r}; {nearest(wrong, known)} "
-            f"The kinds are {', '.join(known)}",
+            f"there is no kind of generated data called {wrong!r}; {nearest(wrong, known)}",
         )
     write = pictures.write_pictures if kind in pictures.KINDS else pairs.write_corpus
     for path in write(kind, out, count=count, valid=valid, test=test, seed=seed):

@@ -1,4 +1,4 @@
-"""dragoman embed: texts or words as vectors, and which of them are near to each other."""
+"""dragoman embed: texts, words or images as vectors, and which of them are near to each other."""
 
 import json as json_module
 from collections.abc import Sequence
@@ -28,25 +28,26 @@ def embed(
     threads: int | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
-    """Turn texts or words into vectors, and tell which are near to each other.
+    """Turn texts, words or images into vectors, and tell which are near to each other.
 
-    A bert gives each text a vector of length 1. word2vec and glove have a vector for each word; a text of several words
-    is the mean of theirs.
+    A bert gives each text a vector of length 1, and a vit without a head each image. word2vec and glove have a vector
+    for each word; a text of several words is the mean of theirs.
 
     Parameters
     ----------
     model
-        A run's folder, a model's, or one of Hugging Face, of the family bert, word2vec or glove.
+        A run's folder, a model's, or one of Hugging Face, of the family bert, word2vec, glove, or a vit without a head.
     texts
-        What to embed; else the lines of --input, or of standard input.
+        What to embed; else the lines of --input, or of standard input. For a model that reads images: image files, or
+        idx files, .npz files and folders of images.
     input
-        A file, one text a line.
+        A file, one text a line; or the name of one image a line.
     output
-        Write the vectors to this file: .npy (a row a text) or .json; those of words also as word2vec's .txt or .bin,
+        Write the vectors to this file: .npy (a row for each) or .json; those of words also as word2vec's .txt or .bin,
         and all words of the model where no text is given.
     near
         Instead of vectors, print the nearest with their cosines: of words so many of all that the model knows, with dot
-        products too; of texts so many of the others given.
+        products too; of texts and images so many of the others given.
     analogy
         A B C: A is to B as C is to which words?
     encoding
@@ -54,9 +55,11 @@ def embed(
     threads
         Processor threads to use; else one for each core.
     json
-        One JSON object a text.
+        One JSON object for each.
     """
+    from dragoman.cli.kind import kind_of
     from dragoman.cli.translate import read_input, refuse_no_text
+    from dragoman.images import FAMILIES
     from dragoman.jobs.machine import use_threads
     from dragoman.text.reading import read_lines
 
@@ -64,6 +67,11 @@ def embed(
     if texts or input or not (analogy or output):  # those have something to do without a text
         refuse_no_text(texts, input)
     use_threads(threads)
+    if kind_of(Path(model)) in [("embed", family) for family in FAMILIES]:
+        from dragoman.cli.embed_images import embed_images
+
+        refuse_words_of_texts(None, model, output, analogy, "images")
+        return embed_images(model, texts, input, output, near, encoding, json)
 
     from dragoman.decoding.words import WordVectors
     from dragoman.jobs.open import load_embedder
@@ -85,6 +93,8 @@ def embed(
 def use(embedder: "Embedder | WordVectors", lines: Sequence[str], output: Path | None, near: int, json: bool) -> None:
     from dragoman.decoding.words import WordVectors
 
+    if near and not isinstance(embedder, WordVectors):
+        refuse_lone(lines, "text")
     vectors = embedder.embed(lines)
     if output:
         save(output, lines, vectors)
@@ -113,8 +123,22 @@ def refuse_nonsense(
         raise UsageError("E-USE-12", "--analogy names its three words itself; leave out other texts and --output")
 
 
+def refuse_lone(given: Sequence[str], what: str) -> None:
+    """Words are compared with all that the model knows; these only with each other."""
+    from dragoman.errors import UsageError
+
+    if len(given) < 2:
+        raise UsageError(
+            "E-USE-12", f"--near compares each {what} with the others, and {len(given)} was given; give two or more"
+        )
+
+
 def refuse_words_of_texts(
-    words: "WordVectors | None", model: str, output: Path | None, analogy: Sequence[str] | None
+    words: "WordVectors | None",
+    model: str,
+    output: Path | None,
+    analogy: Sequence[str] | None,
+    what: str = "texts",
 ) -> None:
     from dragoman.errors import DataError, UsageError
 
@@ -122,12 +146,12 @@ def refuse_words_of_texts(
         return
     if analogy:
         raise DataError(
-            "E-RUN-10", f"--analogy is about words, and {model} has vectors of texts; give a word2vec or glove"
+            "E-RUN-10", f"--analogy is about words, and {model} has vectors of {what}; give a word2vec or glove"
         )
     if output and output.suffix in (".txt", ".bin"):
         named = output.with_suffix(".npy")
         raise UsageError(
-            "E-USE-12", f"--output {output} is for vectors of words, and {model} has those of texts; name it {named}"
+            "E-USE-12", f"--output {output} is for vectors of words, and {model} has those of {what}; name it {named}"
         )
 
 
@@ -157,19 +181,19 @@ def one_word_each(names: Sequence[str]) -> list[str]:
     return ["_".join(name.split()) for name in names]
 
 
-def show(lines: Sequence[str], vectors: "np.ndarray", json: bool) -> None:
+def show(lines: Sequence[str], vectors: "np.ndarray", json: bool, what: str = "text") -> None:
     for line, vector in zip(lines, vectors.tolist(), strict=True):
         numbers = [round(number, 6) for number in vector]
-        print(json_module.dumps({"text": line, "vector": numbers}, ensure_ascii=False) if json else numbers)
+        print(json_module.dumps({what: line, "vector": numbers}, ensure_ascii=False) if json else numbers)
 
 
-def show_near(lines: Sequence[str], vectors: "np.ndarray", near: int, json: bool) -> None:
+def show_near(lines: Sequence[str], vectors: "np.ndarray", near: int, json: bool, what: str = "text") -> None:
     from dragoman.decoding.embed import nearest
 
     for line, others in zip(lines, nearest(vectors, near), strict=True):
         if json:
-            found = [{"text": lines[other], "cosine": round(cosine, 6)} for other, cosine in others]
-            print(json_module.dumps({"text": line, "near": found}, ensure_ascii=False))
+            found = [{what: lines[other], "cosine": round(cosine, 6)} for other, cosine in others]
+            print(json_module.dumps({what: line, "near": found}, ensure_ascii=False))
             continue
         print(line)
         for other, cosine in others:

@@ -16,7 +16,7 @@ def generate(
     prompt: Annotated[list[str] | None, Parameter(negative="")] = None,
     input: Path | None = None,
     stop: str = "",
-    tokens: int = 200,
+    tokens: int | None = None,
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -38,7 +38,7 @@ def generate(
     stop
         Write up to this text, and without it.
     tokens
-        How many tokens to write.
+        How many tokens to write; else 200, or as an imported model's settings say.
     temperature
         Below 1 prefers likely tokens, above 1 evens them out; else 1, or as an imported model's settings say.
     top_k
@@ -59,7 +59,7 @@ def generate(
     from dragoman.jobs.machine import use_threads
     from dragoman.text.reading import read_lines, refuse_missing
 
-    if tokens < 1:
+    if tokens is not None and tokens < 1:
         raise UsageError("E-USE-12", f"--tokens {tokens} asks for nothing; give 1 or more")
     if prompt and input:
         raise UsageError("E-USE-06", "--prompt and --input were both given; give one of them")

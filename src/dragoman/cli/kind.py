@@ -9,8 +9,9 @@ def kind_of(model: Path) -> tuple[str, str]:
     for folder in (model / "model", model / "model.old", model):
         try:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            if str((settings.get("architectures") or [""])[0]).startswith("ViT"):
-                return "classify", "vit"  # a folder of Hugging Face's
+            named = str((settings.get("architectures") or [""])[0])
+            if named.startswith("ViT"):  # a folder of Hugging Face's
+                return "embed" if named == "ViTModel" else "classify", "vit"
             return settings["model"].get("task", "translate"), settings["model"]["family"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue

@@ -21,7 +21,7 @@ def look(
     target: str | None = None,
     gold: str | None = None,
     beam: int | None = None,
-    number: int = 1,
+    number: int | None = None,
     threads: int | None = None,
 ) -> int:
     """Show every layer and head of a model while it works on TEXT, and how its output came about, as one offline page.
@@ -45,7 +45,7 @@ def look(
     beam
         Beginnings kept at each step of the search; the model's own setting where not given.
     number
-        Which image of a corpus, counted from 1.
+        Which image of a corpus, counted from 1; the first where not given.
     threads
         Processor threads to use; else one for each core.
     """
@@ -53,7 +53,7 @@ def look(
     refuse_unseen(Path(model))
     if reads_images(Path(model)):
         refuse_reference(target, gold)
-        return look_at_image(model, text, out, number, threads)
+        return look_at_image(model, text, out, 1 if number is None else number, threads)
 
     from dragoman.decoding.settings import refuse_wide
 
@@ -65,6 +65,7 @@ def look(
 
     use_threads(threads)
     learned = load(model)
+    refuse_number(model, number)
     asked: dict[str, Any] = {"target": target, "gold": gold, "beam": beam}
     seen = look_at(learned, text, **asked)
     save_look(Path(model), learned, seen, asked, out)
@@ -117,6 +118,13 @@ def refuse_reference(target: str | None, gold: str | None) -> None:
 
     if target is not None or gold is not None:
         raise UsageError("E-LOOK-03", "a reference and its links are for translators, and this model reads images")
+
+
+def refuse_number(model: str, number: int | None) -> None:
+    from dragoman.errors import UsageError
+
+    if number is not None:
+        raise UsageError("E-LOOK-03", f"--number {number} says which image, and {model} reads texts; leave it out")
 
 
 def save_look(model: Path, learned: Any, seen: "Look", asked: dict[str, Any], out: Path) -> None:

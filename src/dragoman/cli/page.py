@@ -42,9 +42,11 @@ def page(
     """
     from dragoman.cli.look import refuse_unseen
 
-    refuse_unseen(Path(model))
+    is_run = (Path(model) / "run.toml").exists()  # whose curves are there to see, whatever it trains
     family = family_of(Path(model))
-    refuse_cnn(model, family)
+    if not is_run:
+        refuse_unseen(Path(model))
+        refuse_cnn(model, family)
     if family == "vit" and text:
         from dragoman.images.corpus import find_shown
 
@@ -56,8 +58,9 @@ def page(
 
     use_threads(threads)
     subject = ImageSubject(Path(model), text) if family == "vit" else Subject(Path(model), text)
-    if not (Path(model) / "run.toml").exists():
+    if not is_run:
         subject.needed()  # a run may not have a model yet; a model's folder must
+    subject.begin()
     with serve(subject, port) as address:
         print(address, flush=True)
         print("dragoman: Ctrl-C ends the page", file=sys.stderr)
@@ -79,14 +82,26 @@ def family_of(model: Path) -> str:
 
 
 def refuse_cnn(model: str, family: str) -> None:
-    """Only where it has a model: until then a run of any family shows how its training goes."""
-    from dragoman.cli.kind import kind_of
     from dragoman.errors import DataError
 
-    if family == "cnn" and kind_of(Path(model))[1]:
+    if family == "cnn":
         raise DataError(
             "E-LOOK-02", f"{model} is a cnn, whose feature maps are looked at by: dragoman look {model} IMAGE"
         )
+
+
+def is_waiting(address: str) -> bool:
+    """Whether a browser looks at the page there that was not told yet how the run ended."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=5)
+    try:
+        connection.request("GET", "/api/waiting")
+        return connection.getresponse().read() == b"true"
+    except (OSError, HTTPException):  # its process is gone
+        return False
+    finally:
+        connection.close()
 
 
 @contextmanager

@@ -91,6 +91,7 @@ def score(
 
         return score_words(model, corpora, encoding, threads, json)
     if is_lone_text(corpora) and not hypotheses:
+        refuse_no_reference(model, corpora[0], task)
         return score_text(model, Path(corpora[0]), encoding, threads, json)
     if task == "write":
         raise DataError(
@@ -118,6 +119,17 @@ def score(
     else:
         show(measured, buckets, exact, len(pairs))
     return 0
+
+
+def refuse_no_reference(model: str, path: str, task: str) -> None:
+    from dragoman.errors import UsageError
+
+    if task == "translate":
+        raise UsageError(
+            "E-USE-01",
+            f"{model} is a translator and is scored by what it should have written, and one file was given ({path}); "
+            f"use it so: dragoman score {model} SOURCE REFERENCE",
+        )
 
 
 def score_text(model: str, path: Path, encoding: str, threads: int | None, json: bool) -> int:

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 def score_images(model: str, corpora: Sequence[str], threads: int | None, json: bool, plot: Path | None) -> int:
+    from dragoman.cli.classify_images import refuse_no_head
+    from dragoman.cli.kind import kind_of
     from dragoman.cli.score import confusion_as_dict, refuse_plot, show_confusion
     from dragoman.errors import UsageError
     from dragoman.images.corpus import find_images
 
+    refuse_no_head(model, kind_of(Path(model))[0])
     refuse_plot(plot)
     corpus = find_images(corpora)
 
@@ -43,8 +46,6 @@ def score_images(model: str, corpora: Sequence[str], threads: int | None, json: 
             show_numbers(score_numbers(opened, corpus), json)
         case ImageSegmenter():
             show_overlap(score_masks(opened, corpus), json)
-        case _:
-            raise UsageError("E-RUN-10", f"{model} tells nothing that can be scored: it has no last layer; train one")
     return 0
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dragoman.jobs.train import Event
 
 WORDS = Parameter(negative="")
-LAST_LOOK = 3.0  # seconds for an open page to ask how it ended
+LAST_LOOK = 30.0  # seconds that an open page has at most to be told how it ended
 TEXTS = ("write", "fill", "restore", "embed", "classify")  # tasks whose files do not come in pairs
 
 
@@ -36,12 +36,12 @@ def train(
     start_from: Annotated[str, Parameter(name="--from")] = "",
     embeddings: str = "",
     out: str = "",
-    minutes: float | None = None,
-    epochs: float | None = None,
+    minutes: Annotated[float | None, Parameter(env_var="DRAGOMAN_MINUTES")] = None,
+    epochs: Annotated[float | None, Parameter(env_var="DRAGOMAN_EPOCHS")] = None,
     steps: int | None = None,
-    seed: int = 1,
+    seed: Annotated[int, Parameter(env_var="DRAGOMAN_SEED")] = 1,
     reproducible: Annotated[bool, WORDS] = False,
-    threads: int | None = None,
+    threads: Annotated[int | None, Parameter(env_var="DRAGOMAN_THREADS")] = None,
     device: str = "cpu",
     source_language: Annotated[str, Parameter(name=["--source-language", "--src"])] = "",
     target_language: Annotated[str, Parameter(name=["--target-language", "--tgt"])] = "",
@@ -153,7 +153,7 @@ def with_page(events: "Iterator[Event | Planned]", request: "Request") -> "Itera
     from dragoman.jobs.start import Planned
     from dragoman.jobs.train import Finished, Notice
 
-    folder = Path(request.out) if request.out else None
+    folder, address = Path(request.out) if request.out else None, ""
     with ExitStack() as beside:
         for event in events:
             yield event
@@ -163,7 +163,20 @@ def with_page(events: "Iterator[Event | Planned]", request: "Request") -> "Itera
                 address = beside.enter_context(page_beside(folder))
                 yield Notice(f"the page of this run: {address}" if address else "the page of this run cannot be shown")
                 folder = None
-        time.sleep(LAST_LOOK)
+        if address:
+            await_last_look(address)
+
+
+def await_last_look(address: str) -> None:
+    """Until an open page was told how the run ended, and a moment more for the answer to arrive."""
+    from dragoman.cli.page import is_waiting
+
+    began = time.monotonic()
+    if not is_waiting(address):
+        return  # nobody looks on
+    while is_waiting(address) and time.monotonic() - began < LAST_LOOK:
+        time.sleep(0.5)
+    time.sleep(0.5)
 
 
 def refuse_mistakes(request: "Request") -> None:

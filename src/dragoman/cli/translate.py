@@ -35,6 +35,7 @@ def translate(
     shortlist: Annotated[bool, WORDS] = False,
     alignments: Annotated[bool, WORDS] = False,
     no_split: Annotated[bool, WORDS] = False,
+    encoding: str = "utf-8",
     threads: int | None = None,
     json: Annotated[bool, WORDS] = False,
 ) -> int:
@@ -76,6 +77,8 @@ def translate(
         After a tab, the source word that each word came from, as `source-target` pairs counted from 0.
     no_split
         Refuse a line that is too long for the model instead of splitting it.
+    encoding
+        Of the input; what cannot be read so becomes �, and where the first of it stands is said.
     threads
         Processor threads to use; else one for each core.
     json
@@ -83,10 +86,12 @@ def translate(
     """
     from dragoman.decoding.settings import refuse_wide
     from dragoman.jobs.machine import use_large_pages, use_threads
+    from dragoman.text.reading import refuse_encoding
 
     refuse_no_text(texts, input)
+    refuse_encoding(encoding)
     refuse_wide(beam, nbest)
-    refuse_drawing_from_lists(sample, shortlist)
+    refuse_drawing_otherwise(sample, shortlist, beam)
     sampling = read_sampling(sample, {"temperature": temperature, "top-k": top_k, "top-p": top_p, "seed": seed})
     use_large_pages()
     use_threads(threads)
@@ -97,7 +102,7 @@ def translate(
     translator = load_as(Translator, model)
     done = 0
     with open_output(output) as out:
-        for lines in read_input(list(texts), input):
+        for lines in read_input(list(texts), input, encoding):
             found = translator.translate(
                 lines,
                 beam=beam,
@@ -131,9 +136,11 @@ def refuse_no_text(texts: Sequence[str], path: Path | None) -> None:
         raise UsageError("E-USE-17", "there is no text, and standard input is closed; give texts, --input or a pipe")
 
 
-def refuse_drawing_from_lists(sample: bool, shortlist: bool) -> None:
+def refuse_drawing_otherwise(sample: bool, shortlist: bool, beam: int | None) -> None:
     from dragoman.errors import UsageError
 
+    if sample and beam is not None:
+        raise UsageError("E-USE-18", f"--beam {beam} is about searching and --sample draws words; give one of them")
     if sample and shortlist:
         raise UsageError("E-USE-24", "--sample draws from all words and --shortlist leaves most out; give one of them")
 
@@ -151,7 +158,7 @@ def read_sampling(sample: bool, values: dict[str, float | None]) -> "SampleConfi
     return SampleConfig.read(settings, section="sample") if sample else None
 
 
-def read_input(texts: list[str], path: Path | None) -> Iterator[list[str]]:
+def read_input(texts: list[str], path: Path | None, encoding: str = "utf-8") -> Iterator[list[str]]:
     """Lines in batches: all that were given, or as they come."""
     if texts:
         yield [line for text in texts for line in text.split("\n")]
@@ -159,13 +166,13 @@ def read_input(texts: list[str], path: Path | None) -> Iterator[list[str]]:
         from dragoman.text.reading import open_bytes
 
         with open_bytes(path) as file:
-            yield from as_they_come(file.read)
+            yield from as_they_come(file.read, Reading(str(path), encoding))
     else:
         refuse_no_text(texts, path)
-        yield from as_they_come(lambda size: os.read(sys.stdin.fileno(), size))
+        yield from as_they_come(lambda size: os.read(sys.stdin.fileno(), size), Reading("standard input", encoding))
 
 
-def as_they_come(read: Callable[[int], bytes]) -> Iterator[list[str]]:
+def as_they_come(read: Callable[[int], bytes], to_text: Callable[[bytes], str]) -> Iterator[list[str]]:
     """Whole lines as soon as they can be read, so that a program at the other end of a pipe gets its answer."""
     rest = b""
     while chunk := read(1 << 16):
@@ -177,8 +184,33 @@ def as_they_come(read: Callable[[int], bytes]) -> Iterator[list[str]]:
         yield [to_text(rest)]
 
 
-def to_text(line: bytes) -> str:
-    return line.decode("utf-8", errors="replace").removesuffix("\r")
+class Reading:
+    """Bytes of one line after another as text, whatever they are. The first line that cannot be read is told."""
+
+    def __init__(self, name: str, encoding: str) -> None:
+        self.name, self.encoding = name, encoding
+        self.lines, self.told = 0, False
+
+    def __call__(self, line: bytes) -> str:
+        self.lines += 1
+        try:
+            text = line.decode(self.encoding)
+        except UnicodeDecodeError as problem:
+            self.tell(line, problem.start)
+            text = line.decode(self.encoding, errors="replace")
+        return text.removesuffix("\r")
+
+    def tell(self, line: bytes, place: int) -> None:
+        from dragoman.text.reading import is_utf8, word_around
+
+        if not self.told:
+            name = "UTF-8" if is_utf8(self.encoding) else self.encoding
+            print(
+                f"dragoman: {self.name} is not {name}: byte 0x{line[place]:02X} in line {self.lines:,} "
+                f"(“{word_around(line, place)}”); such bytes become �, so give the right --encoding",
+                file=sys.stderr,
+            )
+        self.told = True
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from dragoman.config import Settings
 from dragoman.decoding.candidates import Candidates, Proposing, consider, propose
 from dragoman.decoding.finish import Finish, Mean, Wu
+from dragoman.decoding.rules import Rules
 from dragoman.models.state import State, Writer, select_rows
 from dragoman.text.special import SpecialIds
 
@@ -38,6 +39,17 @@ class SearchConfig(Settings):
     longest_output: int = Field(2000, gt=0, description="… and never more than this")
     force_end: bool = Field(False, description="finish = mean: an output that is too long ends, at no cost")
     no_repeat: int = Field(0, ge=0, description="no so many tokens in a row stand in an output twice; 0: any may")
+    repetition: float = Field(
+        1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="scores of tokens that stand in an output are divided by this; 1: not",
+    )
+    shortest: int = Field(0, ge=0, description="no output ends before it has this many tokens")
+    first: int | None = Field(None, ge=0, description="the id that every output begins with; else any")
+    renormalise: bool = Field(
+        False, description="probabilities are shares of what may be written, not of the whole vocabulary"
+    )
     never: tuple[tuple[int, ...], ...] | None = Field(
         None, description="ids, or runs of them, that no output may hold; else those with a meaning of their own"
     )
@@ -51,12 +63,13 @@ class SearchConfig(Settings):
     def longest(self, source_tokens: int) -> int:
         return min(int(self.longest_ratio * source_tokens) + self.longest_extra, self.longest_output)
 
-    def never_written(self, special: SpecialIds) -> list[tuple[int, ...]]:
-        return [(token,) for token in special.never_written()] if self.never is None else list(self.never)
+    def rules(self, special: SpecialIds) -> Rules:
+        never = [(token,) for token in special.never_written()] if self.never is None else list(self.never)
+        return Rules(never, self.no_repeat, self.repetition, self.shortest, self.first, self.renormalise)
 
     def by_scores_alone(self, special: SpecialIds) -> bool:
         """Whether the best next tokens follow from their scores alone, and one of them ends an output."""
-        return not self.no_repeat and not special.also_end and all(len(run) == 1 for run in self.never_written(special))
+        return not special.also_end and self.rules(special).by_scores_alone()
 
     def way(self) -> Finish:
         if self.finish == "wu":
@@ -135,8 +148,8 @@ class Search:
     ) -> None:
         self.writer, self.special, self.config, self.prefixes, self.tell = writer, special, config, prefixes, tell
         self.width, self.way = max(config.beam, config.nbest), config.way()
-        self.never = config.never_written(special)
-        self.struck = [run[0] for run in self.never]
+        self.rules = config.rules(special)
+        self.struck = [run[0] for run in self.rules.never]
         # then the writer itself may find the best; and sentences may join
         self.may_join = isinstance(writer, Proposing) and prefixes is None and config.by_scores_alone(special)
         self.state: State = None
@@ -182,14 +195,15 @@ class Search:
         newest = newest_tokens(beams, self.special.start)
         if self.may_join:
             writer, end = cast("Proposing", self.writer), self.special.end
-            found, self.state = propose(writer, newest, self.state, beams.log_probs, most, end, self.struck)
+            shares, ahead = self.rules.renormalise, max(1, int((beams.limits - beams.written).min()))
+            found, self.state = propose(
+                writer, newest, self.state, beams.log_probs, most, end, self.struck, renormalise=shares, ahead=ahead
+            )
             return found
         logits, self.state = self.writer.decode(torch.from_numpy(newest), self.state)
         prefixes = None if self.prefixes is None else [self.prefixes[place] for place in beams.places.tolist()]
         tokens = beams.tokens[:, :, : beams.written[0]]  # none has joined later: all are as long
-        return consider(
-            logits[:, -1], tokens, beams.log_probs, most, self.special, self.never, self.config.no_repeat, prefixes
-        )
+        return consider(logits[:, -1], tokens, beams.log_probs, most, self.special, self.rules, prefixes)
 
     def go_on(self, beams: Beams, parents: Int[np.ndarray, "B W"], over: Bool[np.ndarray, " B"]) -> None:
         going = np.flatnonzero(~over)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.decoding.forbidden import forbid, forbid_repeats
+from dragoman.decoding.rules import Rules
 from dragoman.models.state import State
 from dragoman.text.special import SpecialIds
 
@@ -29,7 +29,9 @@ class Candidates(NamedTuple):
 class Proposing(Protocol):
     """A writer that finds the best tokens itself (engine.py)."""
 
-    def propose(self, tokens: Any, state: State, most: int, end: int, never: Any) -> tuple[Any, State]: ...
+    def propose(
+        self, tokens: Any, state: State, most: int, end: int, never: Any, *, renormalise: bool, ahead: int
+    ) -> tuple[Any, State]: ...
 
 
 def propose(
@@ -40,8 +42,11 @@ def propose(
     most: int,
     end: int,
     never: Sequence[int],
+    *,
+    renormalise: bool,
+    ahead: int,  # steps for which all beginnings have room
 ) -> tuple[Candidates, State]:
-    found, state = writer.propose(newest, state, most, end, never)
+    found, state = writer.propose(newest, state, most, end, never, renormalise=renormalise, ahead=ahead)
     tokens, log_probs = (part.reshape(*before.shape, -1) for part in (found.tokens, found.log_probs))
     ended = before + found.ended.reshape(before.shape)
     return Candidates(tokens, before[..., None] + log_probs, ended[..., None]), state
@@ -54,16 +59,12 @@ def consider(
     before: Float[np.ndarray, "B W"],  # their log-probabilities
     most: int,
     special: SpecialIds,
-    never: Sequence[Sequence[int]],
-    no_repeat: int,
+    rules: Rules,
     prefixes: Sequence[Sequence[int]] | None,
 ) -> Candidates:
-    """The same from logits, with what may not stand after what was written struck out."""
-    options = torch.from_numpy(before)[..., None] + logits.log_softmax(dim=-1).unflatten(0, before.shape)
+    """The same from logits, by rules that may hang on what was written."""
     written = torch.from_numpy(tokens)
-    forbid(options, written, never)
-    if no_repeat:
-        forbid_repeats(options, torch.nn.functional.pad(written, (1, 0), value=special.start), no_repeat)
+    options = torch.from_numpy(before)[..., None] + rules.log_probs(logits, written, special)
     if prefixes is not None:
         force(options, prefixes, written.shape[2])
     ends = list(special.ends)

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from time import perf_counter
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from dragoman.models.state import Decoded
 from dragoman.text.shortlist import Shortlist
 
 PLACES = 32  # of the cache at first; doubled when a text is longer
+AHEAD = 8  # steps at most that are done in one call
 
 
 class Proposed(NamedTuple):
@@ -37,6 +38,23 @@ class Proposed(NamedTuple):
     tokens: Int[np.ndarray, "R K"]
     log_probs: Float[np.ndarray, "R K"]  # −∞ where fewer may be written
     ended: Float[np.ndarray, " R"]
+
+
+class Asked(NamedTuple):
+    """What search wants to know after each step."""
+
+    most: int
+    end: int
+    never: tuple[int, ...]
+    renormalise: bool
+
+
+class Foreseen(NamedTuple):
+    """A step that was done before it was asked for, on the guess that greedy search takes the best token."""
+
+    tokens: Int[np.ndarray, "R 1"]
+    asked: Asked
+    found: Proposed
 
 
 class Cache:
@@ -72,13 +90,15 @@ class EngineState:
     slots: Int[np.ndarray, " R"]  # where it writes
     where: Int[np.ndarray, "R P"]  # and where each place of its past was written
     lengths: Int[np.ndarray, " R"]
+    foreseen: "tuple[Foreseen, ...]" = ()  # steps that are done already, in the order in which they will be asked for
 
     def select(self, rows: Int[np.ndarray, " N"]) -> "EngineState":
         """Keep, repeat or reorder rows. The beams of a sentence share its slots: the j-th writes into the j-th."""
         sentences = self.sentences[rows]
         same = len(rows) == len(self.sentences) and bool((sentences == self.sentences).all())
         slots = self.slots if same else self.deal(sentences)
-        return replace(self, sentences=sentences, slots=slots, where=self.where[rows], lengths=self.lengths[rows])
+        where, lengths = self.where[rows], self.lengths[rows]
+        return EngineState(self.cache, self.memories, self.sources, sentences, slots, where, lengths)
 
     def deal(self, sentences: Int[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
         """A slot for each row: those that its sentence has, and new ones where it has more rows than before.
@@ -189,25 +209,49 @@ class Engine:
 
     def decode(self, tokens: Int[Tensor, "B T"], state: EngineState) -> Decoded:
         logits = torch.empty(*tokens.shape, self.packed.vocabulary)
-        return Decoded(logits, self.step(tokens.numpy(), state, native.Step(logits=logits.data_ptr())))
+        return Decoded(logits, self.step(tokens.numpy(), state, native.Step(ahead=1, logits=logits.data_ptr()))[1])
 
     # ── and for search ────────────────────────────────────────────────────────────────────
 
     def propose(
-        self, tokens: Int[np.ndarray, "R T"], state: EngineState, most: int, end: int, never: Sequence[int]
+        self,
+        tokens: Int[np.ndarray, "R T"],
+        state: EngineState,
+        most: int,
+        end: int,
+        never: Sequence[int],
+        *,
+        renormalise: bool = False,
+        ahead: int = 1,
     ) -> tuple[Proposed, EngineState]:
         """The `most` likeliest tokens after these, `end` and those in `never` left out: all that search asks of the
-        logits, without making them."""
-        rows, most = len(tokens), min(most, self.packed.vocabulary)
-        struck = self.struck_out(tuple(never))
+        logits, without making them. With `renormalise` those in `never` have no share of the probability either.
+
+        With `ahead` more steps may be done at once, each row going on with its best token until one would rather end:
+        the next question is then answered at once, if that is what it asks."""
+        asked = Asked(min(most, self.packed.vocabulary), end, tuple(never), renormalise)
+        if state.foreseen:
+            (before, as_asked, found), *rest = state.foreseen
+            if asked == as_asked and np.array_equal(tokens, before):
+                return found, replace(state, lengths=state.lengths + np.int32(1), foreseen=tuple(rest))
+        rows, steps = len(tokens), min(ahead, AHEAD) if asked.most == 1 else 1
         found = Proposed(
-            np.empty((rows, most), dtype=np.int64),
-            np.empty((rows, most), dtype=np.float32),
-            np.empty(rows, dtype=np.float32),
+            np.empty((steps, rows, asked.most), dtype=np.int64),
+            np.empty((steps, rows, asked.most), dtype=np.float32),
+            np.empty((steps, rows), dtype=np.float32),
         )
         ids, best, ended = (part.ctypes.data for part in found)
-        asked = native.Step(count=most, end=end, never=struck.ctypes.data, best=best, best_ids=ids, ended=ended)
-        return found, self.step(tokens, state, asked)
+        struck = self.struck_out(asked.never).ctypes.data
+        done, state = self.step(
+            tokens, state,
+            native.Step(
+                count=asked.most, ahead=steps, end=end, never=struck, renormalise=renormalise, best=best, best_ids=ids,
+                ended=ended,
+            ),
+        )  # fmt: skip
+        first, *later = (Proposed(*(part[i] for part in found)) for i in range(done))
+        foreseen = (Foreseen(before.tokens, asked, after) for before, after in pairwise([first, *later]))
+        return first, replace(state, foreseen=tuple(foreseen))
 
     def struck_out(self, never: tuple[int, ...]) -> Bool[np.ndarray, " V"]:
         if never not in self.struck:
@@ -216,13 +260,14 @@ class Engine:
             self.struck[never] = struck
         return self.struck[never]
 
-    def step(self, tokens: Int[np.ndarray, "R T"], state: EngineState, asked: native.Step) -> EngineState:
+    def step(self, tokens: Int[np.ndarray, "R T"], state: EngineState, asked: native.Step) -> tuple[int, EngineState]:
+        """How many steps were done, and the state after the first of them."""
         packed, side, cache = self.packed, self.packed.target, state.cache
         tokens = np.ascontiguousarray(tokens, dtype=np.int64)
         side.refuse_unknown(tokens)
         asked.rows, asked.tokens = tokens.shape
         asked.threads = self.pace.choose()
-        longest = int(state.lengths.max()) + asked.tokens
+        longest = int(state.lengths.max()) + asked.tokens + asked.ahead - 1
         packed.reach(side, longest)
         cache.reach(int(state.slots.max()) + 1, longest)
         where = state.where
@@ -233,11 +278,11 @@ class Engine:
         asked.sources = state.sources.ctypes.data if len(state.sources) else None
         asked.source_of = state.sentences.ctypes.data
         start = perf_counter()
-        packed.library.step(
+        done = packed.library.step(
             pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale, pointer(asked)
         )
-        self.pace.note(asked.threads, perf_counter() - start)
-        return replace(state, where=where, lengths=state.lengths + np.int32(asked.tokens))
+        self.pace.note(asked.threads, (perf_counter() - start) / done)
+        return done, replace(state, where=where, lengths=state.lengths + np.int32(asked.tokens), foreseen=())
 
 
 def make_engine(model: nn.Module, precision: Precision = "float32") -> Engine | None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from dragoman.decoding.engine import Engine, make_engine
+from dragoman.decoding.rules import against_repetition
 from dragoman.decoding.sample import keep_likely
 from dragoman.decoding.settings import SampleConfig
 from dragoman.errors import DataError
@@ -31,15 +31,16 @@ class TextWriter:
         self.longest: int | None = getattr(self.model.config, "longest", None)  # tokens in its window, if it has one
 
     def generate(
-        self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None, stop: str = ""
+        self, prompt: str = "", *, tokens: int | None = None, sampling: SampleConfig | None = None, stop: str = ""
     ) -> str:
         return "".join(self.stream(prompt, tokens=tokens, sampling=sampling, stop=stop))
 
     def stream(
-        self, prompt: str = "", *, tokens: int = 200, sampling: SampleConfig | None = None, stop: str = ""
+        self, prompt: str = "", *, tokens: int | None = None, sampling: SampleConfig | None = None, stop: str = ""
     ) -> Iterator[str]:
         """What follows the prompt, as it is written, up to `stop` and without it."""
-        parts = self.parts(prompt, tokens, sampling or self.sampling)
+        sampling = sampling or self.sampling
+        parts = self.parts(prompt, tokens or sampling.tokens, sampling)
         return until(stop, parts) if stop else parts
 
     @torch.inference_mode()
@@ -76,7 +77,7 @@ class TextWriter:
         special = self.tokenizer.special
         ids = encode_text(prompt, self.tokenizer)
         if self.tokenizer.writes_newlines:
-            return ids or [special.end]
+            return ids or [special.start]
         if special.unknown in ids:
             strange = [part for part in dict.fromkeys(prompt) if special.unknown in self.tokenizer.encode([part])[0]]
             named = f"{' '.join(map(repr, strange))}, which" if strange else "what"
@@ -111,23 +112,13 @@ class TextWriter:
                 newest, state, seen = text[-self.remembered() :], writer.begin(1), 0
             logits, state = writer.decode(torch.tensor([newest]), state)
             seen += len(newest)
-            scores = against_repetition(logits[:, -1], text, config.repetition)
+            scores = against_repetition(logits[:, -1], torch.tensor([text]), config.repetition).clone()
             scores[:, never] = -torch.inf
             scores -= scores.amax(dim=-1, keepdim=True)  # the best stays, however low the temperature
             likely = softmax(keep_likely(scores / config.temperature, config))
             newest = [int(torch.multinomial(likely, 1, generator=luck))]
             text += newest
             yield newest[0]
-
-
-def against_repetition(logits: Float[Tensor, "1 V"], text: list[int], penalty: float) -> Float[Tensor, "1 V"]:
-    """Scores of tokens that stand in the text already, made smaller (Keskar et al. 2019)."""
-    logits = logits.clone()
-    if penalty != 1.0:
-        there = torch.tensor(sorted(set(text)))
-        found = logits[:, there]
-        logits[:, there] = torch.where(found > 0, found / penalty, found * penalty)
-    return logits
 
 
 def until(stop: str, parts: Iterator[str]) -> Iterator[str]:

@@ -130,8 +130,11 @@ class ImageSegmenter(ImageModel):
 
 class ImageEmbedder(ImageModel):
     def embed(self, images: Sequence[Shown]) -> Float[np.ndarray, "N D"]:
+        return self.vectors(self.pixels(images))
+
+    def vectors(self, images: Iterable[Pixels]) -> Float[np.ndarray, "N D"]:
         """The state of the class token, of length 1, so that a dot product is a cosine."""
-        states = [states[:, 0] for states in self.told(self.pixels(images))]
+        states = [states[:, 0] for states in self.told(images)]
         whole = torch.cat([torch.zeros(0, self.model.config.width), *states])
         return nn.functional.normalize(whole, dim=-1).numpy()
 

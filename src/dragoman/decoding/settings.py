@@ -15,6 +15,7 @@ class SampleConfig(Settings):
     top_k: int = Field(0, ge=0, description="draw from this many likeliest tokens; 0: from all")
     top_p: float = Field(1.0, gt=0, le=1, description="draw from the fewest tokens that have this much probability")
     repetition: float = Field(1.0, ge=1, description="scores of tokens written before are divided by this; 1: not")
+    tokens: int = Field(200, gt=0, description="how many to write, where nobody says")
     seed: int = Field(0, ge=0, description="the same seed draws the same text")
 
 

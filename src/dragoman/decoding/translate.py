@@ -82,11 +82,14 @@ class Translator:
         first_line: int = 1,
         notice: Notice = lambda _: None,
     ) -> list[Translation]:
-        """One translation for each text. `prefixes` are what the outputs must begin with; texts are lines that count
-        from `first_line`, in notices and in sampling's luck. In int8 weights take a quarter of the memory and a product
-        less time; with `shortlist` only those tokens are scored that the source makes likely; what either costs was
-        measured when the model was saved."""
+        """One translation for each text of a list. `prefixes`, one for each, are what the outputs must begin with; the
+        texts are lines that count from `first_line`, in notices and in sampling's luck. In int8 weights take a quarter
+        of the memory and a product less time; with `shortlist` only those tokens are scored that the source makes
+        likely; what either costs was measured when the model was saved."""
         refuse_wide(beam, nbest)
+        texts = as_strings("texts", texts)
+        prefixes = None if prefixes is None else as_strings("prefixes", prefixes)
+        refuse_other_number(prefixes, texts)
         beams = self.search.beam if beam is None else beam
         search = self.search.changed({"beam": beams, "nbest": nbest}, section="search")
         parts = list(self.parts(texts, prefixes, first_line, split, notice))
@@ -227,6 +230,24 @@ class Translator:
         written = self.translate([text])[0].text if target is None else target
         [source], [ids] = self.tokenizers.source.encode([clean(text)]), self.tokenizers.target.encode([clean(written)])
         return watch_translation(self.model, self.tokenizers, source, ids).maps
+
+
+def as_strings(name: str, given: Any) -> list[str]:
+    """One string is a sequence of strings, too, and would give a translation for each of its letters."""
+    if isinstance(given, str):
+        raise UsageError("E-USE-17", f"{name} must be a list of strings and is one string; write [{given[:40]!r}]")
+    found = list(given)
+    others = [one for one in found if not isinstance(one, str)]
+    if others:
+        raise UsageError("E-USE-17", f"{name} must be strings, and {others[0]!r:.40} is none; give the text itself")
+    return found
+
+
+def refuse_other_number(prefixes: Sequence[str] | None, texts: Sequence[str]) -> None:
+    if prefixes is not None and len(prefixes) != len(texts):
+        raise UsageError(
+            "E-USE-09", f"there are {len(prefixes):,} prefixes for {len(texts):,} texts; give one for each, or none"
+        )
 
 
 def lucks(sampling: SampleConfig, count: int) -> list[SampleConfig]:

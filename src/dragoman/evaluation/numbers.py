@@ -29,6 +29,7 @@ class NumberScore:
 class NumberScores:
     images: int
     each: list[NumberScore]
+    r2_interval: tuple[float, float]  # of the mean over the numbers
 
     @property
     def r2(self) -> float:
@@ -46,12 +47,13 @@ def measure_numbers(
     random, images = np.random.default_rng(0), len(wanted)
     r2, errors = explained(wanted, told), abs(wanted - told).mean(axis=0)
     drawn = [random.integers(images, size=images) for _ in range(samples)]
-    r2_ends = ends([explained(wanted[rows], told[rows]) for rows in drawn])
+    r2s = [explained(wanted[rows], told[rows]) for rows in drawn]
+    r2_ends, [r2_whole] = ends(r2s), ends([one.mean(keepdims=True) for one in r2s])
     error_ends = ends([abs(wanted[rows] - told[rows]).mean(axis=0) for rows in drawn])
     each = [
         NumberScore(name, float(r2[k]), r2_ends[k], float(errors[k]), error_ends[k]) for k, name in enumerate(names)
     ]
-    return NumberScores(images, each)
+    return NumberScores(images, each, r2_whole)
 
 
 def explained(wanted: Float[np.ndarray, "N K"], told: Float[np.ndarray, "N K"]) -> Float[np.ndarray, " K"]:
@@ -59,6 +61,16 @@ def explained(wanted: Float[np.ndarray, "N K"], told: Float[np.ndarray, "N K"]) 
     total = ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
     missed = ((wanted - told) ** 2).sum(axis=0)
     return 1 - missed / np.where(total > 0, total, np.where(missed > 0, 1e-300, 1.0))
+
+
+def explained_more(
+    wanted: Float[np.ndarray, "N K"], first: Float[np.ndarray, "N K"], second: Float[np.ndarray, "N K"]
+) -> Float[np.ndarray, " N"]:
+    """By how much the squared error of the second is less, in variances of each number: the mean over the images is the
+    difference of R²."""
+    variance = wanted.var(axis=0)
+    less = (wanted - first) ** 2 - (wanted - second) ** 2
+    return (less / np.where(variance > 0, variance, np.inf)).mean(axis=1)
 
 
 def ends(found: list[Float[np.ndarray, " K"]]) -> list[tuple[float, float]]:

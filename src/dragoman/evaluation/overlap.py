@@ -5,10 +5,11 @@ mean IoU         the mean over the labels that are there or were given
 pixel accuracy   pixels labelled right / all
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int, Integer
+from jaxtyping import Float, Int, Integer
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,17 @@ class Overlap:
         return float(self.counts.trace() / max(1, self.counts.sum()))
 
     @property
+    def both(self) -> Int[np.ndarray, " C"]:
+        return self.counts.diagonal()
+
+    @property
+    def either(self) -> Int[np.ndarray, " C"]:
+        return self.counts.sum(axis=0) + self.counts.sum(axis=1) - self.both
+
+    @property
     def iou(self) -> dict[str, float]:
         """Of each label that is there or was given."""
-        both = self.counts.diagonal()
-        either = self.counts.sum(axis=0) + self.counts.sum(axis=1) - both
-        return {name: float(b / e) for name, b, e in zip(self.classes, both, either, strict=True) if e}
+        return {name: float(b / e) for name, b, e in zip(self.classes, self.both, self.either, strict=True) if e}
 
     @property
     def mean_iou(self) -> float:
@@ -34,6 +41,31 @@ class Overlap:
 
     def __add__(self, other: "Overlap") -> "Overlap":
         return Overlap(self.classes, self.counts + other.counts, self.images + other.images)
+
+
+@dataclass(frozen=True)
+class EachOverlap:
+    """Image by image, for those who draw some of them anew."""
+
+    both: Int[np.ndarray, "N C"]
+    either: Int[np.ndarray, "N C"]
+
+    @classmethod
+    def of(cls, found: Sequence[Overlap]) -> "EachOverlap":
+        return cls(np.stack([one.both for one in found]), np.stack([one.either for one in found]))
+
+    def mean_iou(self, rows: Int[np.ndarray, " R"] | None = None) -> float:
+        """Over all images, or these of them, as often as they are named."""
+        drawn = slice(None) if rows is None else rows
+        both, either = self.both[drawn].sum(axis=0), self.either[drawn].sum(axis=0)
+        met = either > 0
+        return float((both[met] / either[met]).mean()) if met.any() else 0.0
+
+    def of_each(self) -> Float[np.ndarray, " N"]:
+        """The mean IoU of every single image."""
+        met = self.either > 0
+        shares = np.where(met, self.both / np.maximum(1, self.either), 0.0)
+        return shares.sum(axis=1) / np.maximum(1, met.sum(axis=1))
 
 
 def overlap_of(

@@ -6,6 +6,7 @@ idx, npz, folder
 corpus      which way it is, and what of it does not fit
 index       all of them in one memory-mapped file
 batches     some of them as a tensor, shifted and flipped if wanted
+mask_names  a file for the mask of each image
 generated   pictures that are drawn, with what is on them
 """
 

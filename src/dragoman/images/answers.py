@@ -96,18 +96,22 @@ class MaskAnswers:
         return form.size
 
     def of(self, corpus: ImageCorpus, form: Form) -> Iterator[UInt8[np.ndarray, "H W"]]:
+        for mask, image in zip(corpus.masks(form.size), corpus.names(), strict=True):
+            yield self.numbered(mask, image)
+
+    def numbered(self, mask: UInt8[np.ndarray, "H W"], image: str) -> UInt8[np.ndarray, "H W"]:
+        """The number of each pixel's class, instead of what stands for it."""
         places = np.full(256, 255, dtype=np.uint8)
         places[list(self.values)] = np.arange(len(self.values))
-        for mask, image in zip(corpus.masks(form.size), corpus.names(), strict=True):
-            found = places[mask]
-            if found.max() >= len(self.values):
-                wrong = int(mask[found >= len(self.values)][0])
-                raise DataError(
-                    "E-IMG-12",
-                    f"the mask of {image} holds the number {wrong}, which the model does not know "
-                    f"(known: {some([str(value) for value in self.values])}); mend or remove it",
-                )
-            yield found
+        found = places[mask]
+        if found.max() >= len(self.values):
+            wrong = int(mask[found >= len(self.values)][0])
+            raise DataError(
+                "E-IMG-12",
+                f"the mask of {image} holds the number {wrong}, which the model does not know "
+                f"(known: {some([str(value) for value in self.values])}); mend or remove it",
+            )
+        return found
 
     def settings(self) -> dict[str, Any]:
         return {"classes": self.names}

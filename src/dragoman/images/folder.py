@@ -85,7 +85,15 @@ class FolderImages:
             raise DataError(
                 "E-IMG-02", f"{self.path} has no folders of images, one for each class: {self.path.name}/<class>/….png"
             )
-        return [folder.name for folder in self.classes for _ in images_in(folder)]
+        found = {folder: len(images_in(folder)) for folder in self.classes}
+        empty = next((folder for folder, images in found.items() if not images), None)
+        if empty:  # a class that is left out without a word would be missed only by whoever uses the model
+            raise DataError(
+                "E-IMG-02",
+                f"{empty} holds no image ({', '.join(ENDINGS)}) and stands beside folders that do, one for each class; "
+                "put some into it, or remove it",
+            )
+        return [folder.name for folder, images in found.items() for _ in range(images)]
 
     def numbers(self) -> tuple[tuple[str, ...], Float[np.ndarray, "N K"]]:
         return self.heading, np.array([numbers for _, numbers in self.rows], dtype=np.float64)

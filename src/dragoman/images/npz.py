@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,21 +51,29 @@ class NpzImages:
     @cached_property
     def arrays(self) -> dict[str, str]:
         """Ours -> the name it has there."""
-        refuse_missing(self.path)
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                there = {name.removesuffix(".npy") for name in archive.namelist()}
-        except DAMAGE as problem:
-            raise self.unfit(f"cannot be read ({problem})") from None
+        there = self.there
         ours = {"images": "images", "labels": "labels", "numbers": "numbers", "masks": "masks", "names": "names"}
         ours |= {name: other for name, other in OTHER_NAMES.items() if name not in there}
         found = {name: other for name, other in ours.items() if other in there}
         if "images" not in found:
-            raise self.unfit(f"holds no array `images` or `x`, but {', '.join(sorted(there)) or 'nothing'}")
+            raise self.lacks("`images` or `x`")
         return found
 
-    def unfit(self, what: str) -> DataError:
-        return DataError("E-IMG-06", f"{self.path} {what}; write it with numpy.savez(images=…, labels=…)")
+    @cached_property
+    def there(self) -> list[str]:
+        """The names of all its arrays, known or not."""
+        refuse_missing(self.path)
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                return sorted(name.removesuffix(".npy") for name in archive.namelist())
+        except DAMAGE as problem:
+            raise self.unfit(f"cannot be read ({problem})") from None
+
+    def unfit(self, what: str, answers: str = "labels") -> DataError:
+        return DataError("E-IMG-06", f"{self.path} {what}; write it with numpy.savez(images=…, {answers}=…)")
+
+    def lacks(self, array: str, answers: str = "labels") -> DataError:
+        return self.unfit(f"holds no array {array}, but {', '.join(self.there) or 'nothing'}", answers)
 
     def blocks(self, name: str) -> Iterator[np.ndarray]:
         """The rows of an array, some at a time."""
@@ -131,8 +139,13 @@ class NpzImages:
             return 1.0
         low, high = 0.0, 0.0
         for block in self.blocks("images"):
-            low, high = min(low, float(block.min())), max(high, float(block.max()))
-        if not (low >= 0 and high <= 0xFFFF):  # false for NaN too
+            ends = float(block.min()), float(block.max())
+            if not all(map(isfinite, ends)):  # asked by itself, for min and max of Python pass over NaN
+                raise DataError(
+                    "E-IMG-06", f"{self.path} has pixels that are NaN or infinite; mend or remove those images"
+                )
+            low, high = min(low, ends[0]), max(high, ends[1])
+        if not (low >= 0 and high <= 0xFFFF):
             raise self.unfit(f"has images with values from {low:g} to {high:g}; 0 to 1, or 0 to 255, are known")
         if dtype.kind in "fb" and high <= 1:
             return 255.0
@@ -141,7 +154,7 @@ class NpzImages:
     def rows(self, name: str) -> np.ndarray:
         """The whole array of this name, a row for each image."""
         if name not in self.arrays:
-            raise self.unfit(f"holds no array `{name}`, but {', '.join(sorted(self.arrays))}")
+            raise self.lacks(f"`{name}`", name)
         found, images = self.whole(name), self.header("images").shape[0]
         if len(found) != images:
             raise DataError(
@@ -178,7 +191,7 @@ class NpzImages:
 
     def masks(self, size: Size) -> Iterator[UInt8[np.ndarray, "H W"]]:
         if "masks" not in self.arrays:
-            raise self.unfit(f"holds no array `masks`, but {', '.join(sorted(self.arrays))}")
+            raise self.lacks("`masks`", "masks")
         shape, dtype = self.header("masks")
         of_images = self.form()
         if shape != (self.header("images").shape[0], *of_images.size) or dtype.kind not in "bui":

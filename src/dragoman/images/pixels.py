@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from dragoman.errors import DataError, UsageError
+from dragoman.errors import DataError, SaveError, UsageError
 from dragoman.text.reading import refuse_missing
 
 ENDINGS = (".png", ".jpg", ".jpeg")
@@ -158,7 +158,11 @@ def save_mask(mask: UInt8[np.ndarray, "H W"], path: Path) -> None:
     image = Image.fromarray(mask).convert("L")
     image = Image.frombytes("P", image.size, image.tobytes())
     image.putpalette([level for number in range(256) for level in colour_of(number)])
-    image.save(path, format="PNG")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(path, format="PNG")
+    except OSError as problem:
+        raise SaveError("E-SAVE-01", f"the mask {path} could not be written ({problem.strerror})") from problem
 
 
 def colour_of(number: int) -> tuple[int, int, int]:

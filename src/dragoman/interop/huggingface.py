@@ -44,7 +44,7 @@ class Folder(NamedTuple):
         """A setting that must have one of these values; the first one where it is not there."""
         value = self.config.get(name, known[0])
         if value not in known:
-            choices = " or ".join(repr(one) for one in known)
+            choices = " or ".join(repr(one) for one in dict.fromkeys(known))
             raise DataError(
                 "E-IMP-02", f"{self.path} has {name} = {value!r} and dragoman knows {choices}; it cannot be imported"
             )
@@ -131,12 +131,14 @@ def read_weights(path: Path, notice: Notice) -> dict[str, Tensor]:
     for index, read in ((f"{WEIGHTS}.index.json", read_file), (f"{PICKLED}.index.json", read_pickle)):
         if (path / index).is_file():
             files = sorted({str(file) for file in read_json(path / index).get("weight_map", {}).values()})
+            found = {name: tensor for file in files for name, tensor in read(path / Path(file).name).items()}
             if read is read_pickle:
                 notice(said(path, files))
-            return {name: tensor for file in files for name, tensor in read(path / Path(file).name).items()}
+            return found
     if (path / PICKLED).is_file():
+        found = read_pickle(path / PICKLED)
         notice(said(path, [PICKLED]))
-        return read_pickle(path / PICKLED)
+        return found
     raise DataError("E-IMP-01", f"{path} holds neither {WEIGHTS} nor {PICKLED}; fetch its weights too")
 
 

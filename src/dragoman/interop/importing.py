@@ -9,7 +9,7 @@ from torch import Tensor
 from dragoman import models
 from dragoman.errors import DataError, DragomanError
 from dragoman.interop.bert import BERT
-from dragoman.interop.generation import not_obeyed
+from dragoman.interop.generation import DRAWN, SEARCHED, not_obeyed
 from dragoman.interop.gpt2 import GPT2
 from dragoman.interop.huggingface import Folder, Foreign, Notice, open_folder, read_weights
 from dragoman.interop.marian import MARIAN
@@ -34,7 +34,7 @@ ARCHITECTURES: dict[str, Foreign] = {
     "ViTModel": VIT,
 }
 
-
+OBEYED = {"search": SEARCHED, "sampling": DRAWN}  # settings of generation_config.json, by what becomes of them
 MORE = 4  # times the numbers in the file: tables may be tied, and one is left out where it is a copy
 Read = TypeVar("Read")
 
@@ -63,8 +63,9 @@ def import_folder(path: Path, notice: Notice) -> Imported:
         refuse_beyond(folder, tokenizers, config)
     model = models.build(config)
     unused = move_in(weights, foreign.table(folder, weights.keys()), model, str(path))
-    if "search" in about and tokenizers is not None:
-        asked = not_obeyed(folder, tokenizers.special.end)
+    obeyed = next((names for part, names in OBEYED.items() if part in about), None)
+    if obeyed and tokenizers is not None:
+        asked = not_obeyed(folder, obeyed, tokenizers.special.end)
         if asked:
             notice(f"generation_config.json asks for {', '.join(asked)}, which dragoman does not do")
     size = sum(parameter.numel() for parameter in model.parameters())

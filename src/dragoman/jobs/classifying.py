@@ -83,7 +83,8 @@ class Classifying:
         if request.family == "bag":
             fixed["pairs"] = plan.pairs_for(self.tokens())
         texts, most = len(self.data.train), plan.epochs_for_classes(request.family, self.tokens())
-        budget = plan.Budget(texts, work * texts / self.tokens(), request.epochs, most)
+        each, given = texts / self.tokens(), plan.tokens_asked(request, self.tokens(), plan.CLASSIFYING)
+        budget = plan.Budget(texts, work * each, given and given * each, most)
         return plan.plan_model(self.name, fixed, request, budget)
 
     def positions(self) -> int:

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import DataError
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import CHUNK, SAMPLE, DataConfig, Notice, tell_odd_bytes
+from dragoman.jobs.prepare import CHUNK, SAMPLE, DataConfig, Notice, check_vocabulary, tell_odd_bytes
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Corpora
 from dragoman.jobs.texts import learn_tokenizer
 from dragoman.runs.files import check_folder, write_file, write_folder
 from dragoman.runs.model import SavedModel
-from dragoman.text.corpus import Dropped, part_of
+from dragoman.text.corpus import Dropped, part_of, share_for
 from dragoman.text.index import PairIndex, write_index
 from dragoman.text.labels import Labelled, LabelledCorpus, encode_texts, in_order, number_of, some
 from dragoman.text.tokenizer import Tokenizers, open_tokenizers
@@ -88,6 +88,7 @@ class LabelledData:
         tell_odd_bytes(corpora.train.paths, corpora.train.encoding, notice)
         chosen = plan.plan_label_tokenizer(surveyed.characters, request.asked("tokenizer"))
         tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, iter(surveyed.sample))
+        check_vocabulary(request.asked("tokenizer"), tokenizers, notice)
         write_folder(folder / "tokenizer", tokenizers.save)
         writer = Writer(
             folder / "data",
@@ -95,7 +96,8 @@ class LabelledData:
             classes_of(saved) or in_order([*surveyed.labels]),
             most_tokens(config, request, saved),
         )
-        share = 0.0 if corpora.valid else min(0.1, config.valid_pairs / surveyed.labels.total())
+        usual = min(0.1, config.valid_pairs / surveyed.labels.total())
+        share = 0.0 if corpora.valid else share_for(surveyed.sample, usual)
         writer.write(corpora.train, corpora.valid, share, notice)
         return cls.open(folder, tokenizers, {} if saved else chosen.model_dump(), writer.classes, share > 0)
 

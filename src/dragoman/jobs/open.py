@@ -18,7 +18,7 @@ from dragoman.interop.importing import import_folder
 from dragoman.runs.model import SavedModel, open_model
 
 Learned = Translator | TextWriter | Filler | Classifier | Embedder | WordVectors | ImageModel
-Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier, WordVectors, ImageModel)
+Wanted = TypeVar("Wanted", Translator, TextWriter, Filler, Classifier, WordVectors, ImageModel, ImageEmbedder)
 COMMANDS = {  # task -> command
     "translate": "translate",
     "write": "generate",
@@ -82,8 +82,8 @@ def load_embedder(path: str | Path) -> Embedder | WordVectors:
     if saved.tokens is None or not (hasattr(saved.model, "reader") or hasattr(saved.model, "vectors")):
         raise DataError(
             "E-RUN-10",
-            f"{path} holds a model that learned to {saved.task}, and has no vectors for texts; give one of the family "
-            "bert, word2vec or glove",
+            f"{path} holds a model that learned to {saved.task}, and has no vectors for texts or images; give one of "
+            "the family bert, word2vec or glove, or for images a vit without a head",
         )
     return embedder_of(saved)
 

@@ -14,6 +14,7 @@ from dragoman.images.batches import Levels, Moves
 from dragoman.images.corpus import ImageCorpus, find_images
 from dragoman.images.index import ImageIndex, IndexWriter, fingerprint, part_of
 from dragoman.images.pixels import Form, Pixels, Size, read_size
+from dragoman.jobs.plan_images import evenly_cut
 from dragoman.jobs.prepare import Notice
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Corpora
@@ -91,7 +92,7 @@ def form_of(corpus: ImageCorpus, config: ImagesConfig, saved: SavedModel | None,
         return form
     form = corpus.form(config.asked_size())
     if form.height * form.width > LARGE:
-        small = f"{max(1, form.width // 4)}x{max(1, form.height // 4)}"
+        small = evenly_cut(Size(max(1, form.height // 4), max(1, form.width // 4)))
         notice(f"images of {form.size} take long to learn from; --set images.size={small} makes them smaller")
     return form
 

@@ -194,6 +194,9 @@ def work_per_token(config: Any) -> float:
     return 6.0 * config.products_per_token()
 
 
+USUAL_MACHINE = 5e10  # multiplications and additions a second: two cores of a laptop, where nothing may hang on it
+
+
 def measure_machine(moments: int = 5, seconds: float = 0.1) -> float:
     """Multiplications and additions a second that training a small model will reach, on the threads torch has now.
 
@@ -222,14 +225,28 @@ class Budget(NamedTuple):
 
     tokens: int  # in the corpus
     work: float  # multiplications and additions that the time allows
-    epochs: float | None = None  # where they were asked for, they count and not the time
+    given: float | None = None  # tokens to see, where steps or epochs were asked for: they count and not the time
     most_epochs: float = math.inf  # that are trained, however long the time is
 
     def seen(self, config: Any) -> float:
         """Tokens that this model will see."""
-        if self.epochs:
-            return self.epochs * self.tokens
+        if self.given:
+            return self.given
         return min(self.work / work_per_token(config), self.most_epochs * self.tokens)
+
+
+def is_counted(request: Request) -> bool:
+    """Whether steps or epochs were asked for. The plan must then be the same on every machine, at any moment."""
+    return bool(request.epochs) or "steps" in request.asked("training")
+
+
+def tokens_asked(request: Request, tokens: int, usual: Mapping[str, Any] | None = None) -> float | None:
+    """What the steps or epochs that were asked for show of a corpus of so many tokens; None where the time decides."""
+    asked = request.asked("training")
+    if "steps" not in asked:
+        return request.epochs and request.epochs * tokens
+    training = TrainingConfig.read({**(usual or {}), **asked}, section="training")
+    return float(training.steps * min(training.tokens_per_step, tokens))
 
 
 def plan_model(task: str, fixed: Mapping[str, Any], request: Request, budget: Budget) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import UsageError
-from dragoman.images.pixels import Form
+from dragoman.images.pixels import Form, Size
 from dragoman.jobs.request import Request
 from dragoman.models import find_family
 
@@ -32,6 +32,7 @@ MOST_EPOCHS = {"mlp": 60.0, "cnn": 20.0, "vit": 60.0}  # where nobody said; more
 FEWEST_STEPS = 1500  # that even a small corpus is trained for, where nobody said
 EVEN_SO = 100.0  # epochs at most, however small the corpus is
 PATCHES = 64  # an image is cut into at most, where nobody said
+MOST_PATCHES = 256  # that are taken without asking, where no cut into fewer is even: ViT-B/16 has 196
 FINEST = {"classify": 7, "regress": 7, "segment": 4}  # pixels on a side that the last stage sees, about
 EVERY_PIXEL = 8  # so many times fewer images a step where each pixel of them has a label to learn from
 
@@ -59,6 +60,8 @@ def plan_model(task: str, form: Form, told: Mapping[str, Any], request: Request,
     fixed = {"size": form.size, "channels": form.channels, **told}
     refuse_fixed(fixed, asked)
     dropout = 0.0 if task == "segment" else DROPOUT[request.family]
+    if request.family == "vit" and "patch" not in asked:
+        refuse_crumbs(form)
     shaped = {**fixed, **shape_for(task, request.family, form), "dropout": dropout}
     if request.preset:
         return family.config.read({**shaped, **family.presets[request.preset], **asked}, section="model")
@@ -88,6 +91,31 @@ def patch_for(form: Form) -> int:
     whole = math.gcd(form.height, form.width)
     sides = [side for side in range(1, whole + 1) if whole % side == 0]
     return next((side for side in sides if form.height * form.width <= PATCHES * side**2), sides[-1])
+
+
+def refuse_crumbs(form: Form) -> None:
+    """Height and width with hardly a common divisor leave patches of a pixel or two, and attention is quadratic."""
+    side = patch_for(form)
+    patches = form.height * form.width // side**2
+    if patches > MOST_PATCHES:
+        better = evenly_cut(form.size)
+        raise UsageError(
+            "E-SET-01",
+            f"images of {form.size} can only be cut into {patches:,} patches of {side}×{side}, too many to learn from; "
+            f"--set images.size={better} makes {PATCHES} of them or fewer (or choose: --set model.patch={side})",
+        )
+
+
+def evenly_cut(size: Size) -> Size:
+    """This size, or one near it, that square patches divide into no more than 64."""
+    if size.height * size.width <= PATCHES * patch_for(Form(1, *size)) ** 2:
+        return size
+    side = max(1, math.isqrt(size.height * size.width // PATCHES))
+    while True:
+        down, across = (max(1, round(length / side)) for length in size)
+        if down * across <= PATCHES:
+            return Size(down * side, across * side)
+        side += 1
 
 
 def refuse_fixed(fixed: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

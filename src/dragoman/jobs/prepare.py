@@ -6,7 +6,7 @@ encode      clean, tokenize, drop what is unfit, write the ids    one pass, a ch
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from dragoman.config import Settings
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.runs.files import check_folder, write_file, write_folder
 from dragoman.text.check import odd_bytes
-from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty
+from dragoman.text.corpus import Corpus, Dropped, Pair, check_alignment, keep, part_of, refuse_empty, share_for
 from dragoman.text.index import PairIndex, write_index
-from dragoman.text.reading import is_utf8
+from dragoman.text.reading import is_utf8, old_line_ends
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn_tokenizers, open_tokenizers
 
 SAMPLE = 100_000  # pairs at least that the tokenizers are learned from, where there are so many; twice that at most
@@ -57,7 +57,7 @@ class Prepared(NamedTuple):
 
 def survey(corpus: Corpus, has_valid: bool, config: DataConfig) -> Survey:
     """Read everything once, keep every 2ⁿ-th pair: enough to plan by, never too much to hold."""
-    check_alignment(corpus)
+    check_alignment(corpus, "Nothing was trained. ")
     dropped, sample, stride, line, looked = Dropped(), list[Pair](), 1, 0, 0
     for line, raw in enumerate(corpus.pairs(), start=1):
         if line % stride:
@@ -70,8 +70,19 @@ def survey(corpus: Corpus, has_valid: bool, config: DataConfig) -> Survey:
     refuse_empty(dropped, looked, config.max_empty)
     pairs = line - round(line * sum(dropped.counts.values()) / max(1, looked))
     if pairs < 2:
-        raise DataError("E-DATA-10", f"{corpus.name} has {pairs} pairs with two sides; there is nothing to learn from")
-    return Survey(pairs, sample, 0.0 if has_valid else min(0.1, config.valid_pairs / pairs))
+        raise too_few(corpus, pairs)
+    share = min(0.1, config.valid_pairs / pairs)
+    return Survey(pairs, sample, 0.0 if has_valid else share_for([pair.source for pair in sample], share))
+
+
+def too_few(corpus: Corpus, pairs: int) -> DataError:
+    names = ", ".join(str(path) for path in corpus.paths)
+    why = " ".join(filter(None, map(old_line_ends, corpus.text_files)))
+    return DataError(
+        "E-DATA-10",
+        f"{names}: {pairs} pair{'' if pairs == 1 else 's'} with text on both sides, and two are the least to learn "
+        f"from. {why or 'Give longer files, one sentence a line.'}",
+    )
 
 
 def prepare(
@@ -88,18 +99,34 @@ def prepare(
     write_folder(run / "tokenizer", tokenizers.save)
     share = surveyed.valid_share
     chosen = numbered(valid) if valid else ((n, p) for n, p in numbered(corpus) if part_of(p.source) < share)
-    texts = encode_valid(run / "data", chosen, tokenizers, config, notice if valid else lambda _: None)
+    dropped = Dropped()
+    texts = encode_valid(run / "data", chosen, tokenizers, config, dropped)
     if not texts:
-        raise DataError("E-DATA-11", f"no pair of {(valid or corpus).name} is left for validation; give --valid files")
+        raise nothing_left("E-DATA-11", "to validate with", valid or corpus, dropped, config)
+    for sentence in dropped.sentences() if valid else ():
+        notice(f"of the validation data, {sentence}")
     dropped = Dropped()
     rest = numbered(corpus, dropped)
     rest = rest if valid else ((n, p) for n, p in rest if part_of(p.source) >= share)
     sources = {pair.source for pair in texts}
     index = encode_corpus(run / "data" / "train", rest, tokenizers, config, dropped, sources)
-    tell(index.about, notice)
     if len(index) == 0:
-        raise DataError("E-DATA-10", f"no pair of {corpus.name} is left to learn from; see what was dropped above")
+        raise nothing_left("E-DATA-10", "to learn from", corpus, dropped, config)
+    tell(index.about, notice)
     return open_prepared(run)
+
+
+def nothing_left(id: str, use: str, corpus: Corpus, dropped: Dropped, config: DataConfig) -> DataError:
+    """Why not, and what can be done about it."""
+    names = ", ".join(str(path) for path in corpus.paths)
+    too_long = any(reason == over(config) for reason in dropped.counts)
+    way = f"raise the limit, as by --set data.longest={4 * config.longest}" if too_long else "give more pairs"
+    why = "; ".join(dropped.sentences()) or "there is none, or all have the same source, and equal ones stay together"
+    return DataError(id, f"{names}: no pair is left {use}: {why}; {way}{', or give --valid files' * (id[-1] == '1')}")
+
+
+def over(config: DataConfig) -> str:
+    return f"more than {config.longest:,} tokens on a side"
 
 
 def numbered(corpus: Corpus, dropped: Dropped | None = None) -> Iterator[tuple[int, Pair]]:
@@ -114,18 +141,14 @@ def open_prepared(run: Path) -> Prepared:
 
 
 def encode_valid(
-    folder: Path, pairs: Iterator[tuple[int, Pair]], tokenizers: Tokenizers, config: DataConfig, notice: Notice
+    folder: Path, pairs: Iterator[tuple[int, Pair]], tokenizers: Tokenizers, config: DataConfig, dropped: Dropped
 ) -> list[Pair]:
     """The validation part as ids, and as the texts that outputs are compared with."""
-    dropped, texts = Dropped(), list[Pair]()
     folder.mkdir(exist_ok=True)
-    for line, raw in pairs:
-        if pair := keep(raw, line, dropped):
-            texts.append(pair)
+    kept = [(line, pair) for line, raw in pairs if (pair := keep(raw, line, dropped))]
+    texts = [pair for _, pair in kept]
     write_file(folder / "valid.json", json.dumps(texts, ensure_ascii=False))
-    index = encode_corpus(folder / "valid", enumerate(texts, start=1), tokenizers, config, dropped, set())
-    for sentence in index.about["dropped"]:
-        notice(f"of the validation data, {sentence}")
+    index = encode_corpus(folder / "valid", iter(kept), tokenizers, config, dropped, set())
     return texts if len(index) else []
 
 
@@ -162,7 +185,7 @@ def encode_chunk(
     for (line, _), source, target in zip(pairs, sources, targets, strict=True):
         short, long = sorted((len(source), len(target)))
         if long > config.longest:
-            dropped.add(f"more than {config.longest} tokens on a side", line)
+            dropped.add(over(config), line)
         elif short == 0:
             dropped.add("a side without a token", line)
         else:
@@ -170,6 +193,24 @@ def encode_chunk(
             counts["target_tokens"] += len(target)
             counts["unknown"] += source.count(special.unknown) + target.count(special.unknown)
             yield source, target
+
+
+def check_vocabulary(asked: Mapping[str, Any], tokenizers: Tokenizers, notice: Notice) -> None:
+    """Tell where the number of subwords that was asked for cannot be had; fewer than there are letters is refused."""
+    if "vocabulary" not in asked:
+        return
+    wanted = int(asked["vocabulary"])
+    for tokenizer in dict.fromkeys((tokenizers.source, tokenizers.target)):
+        if tokenizer.kind in ("words", "characters"):
+            notice(f"tokenizer.vocabulary = {wanted:,} is about subwords, and these tokens are {tokenizer.kind}")
+        elif len(tokenizer) > wanted:
+            raise UsageError(
+                "E-TOK-04",
+                f"tokenizer.vocabulary = {wanted:,} is too small for the letters of this text, which need "
+                f"{len(tokenizer):,}; give as many or more, or leave it out",
+            )
+        elif len(tokenizer) < wanted:
+            notice(f"{wanted:,} subwords were asked for, and the text gives {len(tokenizer):,}")
 
 
 def tell_odd_bytes(paths: Iterable[Path], encoding: str, notice: Notice, *, keep_spaces: bool = False) -> None:

@@ -1,5 +1,6 @@
 """What a person asks of a training run, and what of it may change when the run goes on."""
 
+import difflib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from dragoman.training.settings import TrainingConfig
 SECTIONS = ("data", "images", "tokenizer", "model", "training", "search")
 MAY_CHANGE = ("minutes", "epochs", "training.steps", "training.report_every")
 PREFIX = "DRAGOMAN_"
+OPTIONS = ("minutes", "epochs", "steps", "seed", "threads", "engine")  # that PREFIX may stand before, too
 
 
 class Request(Settings):
@@ -117,9 +119,13 @@ def gather_settings(
                 raise UsageError("E-SET-05", f"{config}: {section} must be a section, written [{section}]")
             found[section].update(values)
     for name, value in (os.environ if environment is None else environment).items():
-        section, _, key = name.removeprefix(PREFIX).lower().partition("_")
-        if name.startswith(PREFIX) and section in SECTIONS:
-            found[section][key] = value
+        if name.startswith(PREFIX):
+            said = name.removeprefix(PREFIX).lower()
+            section, _, key = "training_steps".partition("_") if said == "steps" else said.partition("_")
+            if section in SECTIONS and key:
+                found[section][key] = value
+            elif said not in OPTIONS:
+                raise unknown_variable(said)
     for item in sets:
         path, equals, value = item.partition("=")
         section, dot, key = path.partition(".")
@@ -132,6 +138,17 @@ def gather_settings(
         else:
             found[section][key] = value
     return {section: values for section, values in found.items() if values}
+
+
+def unknown_variable(said: str) -> UsageError:
+    """With the nearest right name: the first word is a section's, or an option's."""
+    word, _, key = said.partition("_")
+    near = difflib.get_close_matches(word, [*SECTIONS, *OPTIONS], n=1, cutoff=0.6)
+    hint = f"known: SECTION_KEY ({', '.join(SECTIONS)}), {', '.join(OPTIONS)}, each after {PREFIX}"
+    if near:
+        name = f"{near[0]}_{key or 'KEY'}" if near[0] in SECTIONS else near[0]
+        hint = f"did you mean {PREFIX}{name.upper()}?"
+    return UsageError("E-SET-06", f"{PREFIX}{said.upper()} in the environment is no setting; {hint}")
 
 
 def refuse_unknown_section(section: str) -> None:

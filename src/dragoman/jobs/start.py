@@ -9,9 +9,8 @@ All of it is a generator of events. `--minutes` is a real limit: it counts from 
 Under torchrun the first worker leads: it does all of the above, and the others join it in the run it has made.
 """
 
-import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -26,11 +25,12 @@ from dragoman.errors import DataError, UsageError
 from dragoman.jobs import plan
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
+from dragoman.jobs.place import beginning, is_begun, refuse_foreign, set_aside
 from dragoman.jobs.record import Timing, describe, other_machine, record, refuse_changed_files
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
-from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve
+from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve, with_types
 from dragoman.jobs.train import Event, Notice, Run, build_model, follow
 from dragoman.models import find_family
 from dragoman.runs.checkpoint import SCRATCH, checkpoints, newest_whole_checkpoint, save_checkpoint
@@ -52,8 +52,6 @@ TIMING, LONGEST_TIMING = 0.04, 20.0  # share of the time given to measuring a st
 RESERVE = 0.06  # share of the time left over: the mean step takes 3 % longer than the median, and machines slow down
 
 SLICES = 4  # parts of each batch where workers share it: the same for one, two and four of them
-
-RUN_FILES = {"run.toml", "log.jsonl", "checkpoints", "model", "model.old", "tokenizer", "data"}
 
 
 class Planned(NamedTuple):
@@ -89,10 +87,12 @@ def start(
     use_threads(threads_for(request, threads))
     request = resolve(request)
     refuse_unknown_settings(request, request.task)
+    request = with_types(request)
     sources = job_of(request.task, request.family).find(request)
     folder = Path(request.out or f"runs/{sources.name}-{request.family}-{request.preset or 'auto'}")
     with join_workers() as workers:
         if dry_run:
+            refuse_foreign(folder)
             with TemporaryDirectory() as scratch:
                 yield from begin(Path(scratch), folder, request, sources, began, workers) if workers.first else ()
         elif workers.first:
@@ -119,14 +119,14 @@ def lead(
     """What the first worker does, and the only one: begin the run or open it, and then train."""
     with ExitStack() as held:
         with saying_when_ready(workers) as ready:
+            refuse_foreign(folder)
             held.enter_context(only_writer(folder))
-            begun = (folder / "run.toml").exists()
-            if fresh or not begun:
-                yield from set_aside(folder)  # without run.toml it is what a kill left over
-            if begun and not fresh:
+            if is_begun(folder) and not fresh:
                 run = yield from go_on(folder, request, workers)
             else:
-                run = yield from begin(folder, folder, request, sources, began, workers)
+                yield from begin_anew(folder, needed(request, sources))  # without run.toml it is what a kill left over
+                with beginning(folder):
+                    run = yield from begin(folder, folder, request, sources, began, workers)
             ready.append(run.training.steps)
         with polite_stop() as stop:  # before this there is nothing to save
             yield from resume_and_follow(run, stop)
@@ -166,6 +166,16 @@ def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
 # ── a new run ─────────────────────────────────────────────────────────────────────────────
 
 
+def begin_anew(folder: Path, kept: Sequence[Path]) -> Iterator[Event]:
+    if said := set_aside(folder, kept):
+        yield Notice(said)
+
+
+def needed(request: Request, sources: Sources) -> list[Path]:
+    """What the run reads."""
+    return [*sources.paths, *(Path(path) for path in (request.start_from, request.embeddings) if path)]
+
+
 def begin(
     folder: Path, named: Path, request: Request, sources: Sources, began: Began, workers: Workers
 ) -> Generator[Event | Planned, None, Run]:
@@ -177,7 +187,8 @@ def begin(
     yield from (Notice(sentence) for sentence in said)
 
     minutes = request.minutes or task.usual_minutes()
-    work = plan.measure_machine() * 60 * minutes
+    speed = plan.USUAL_MACHINE if plan.is_counted(request) else plan.measure_machine()
+    work = speed * 60 * minutes
     sized = fit_width(request, given.vectors.shape[1]) if given else request
     config = task.plan_from(saved_config(saved)) if saved else task.plan_model(sized, work)
     if given:
@@ -258,6 +269,8 @@ def fit_training(
 ) -> TrainingConfig:
     """As many steps as were asked for, or as the seconds allow, less the time that validations take."""
     validations = int(min(MOST_VALIDATIONS, max(FEWEST_VALIDATIONS, VALIDATING * seconds / timing.validation)))
+    if epochs or "steps" in asked:
+        validations = MOST_VALIDATIONS  # they choose the model that is kept: no clock may have a say in that
     steps = int(((1 - RESERVE) * seconds - (validations + 1) * timing.validation) / timing.step)
     most = epochs or task.most_epochs(config)
     if most < inf:
@@ -319,7 +332,7 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
     recorded = read_toml(folder / "run.toml")
     name, family = recorded["run"].get("task", "translate"), recorded["run"]["family"]
     before = Request.read({**recorded["asked"], "task": name, "family": family}, section="asked")
-    refuse_changes(request.lasting(), before.lasting(), folder)
+    refuse_changes(request.lasting(), with_types(before).lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
     refuse_lost_checkpoints(folder)
     task = job_of(name, family).reopen(folder, recorded)
@@ -380,15 +393,3 @@ def lengthen(training: TrainingConfig, request: Request, recorded: dict[str, Any
     if request.epochs:
         steps = max(steps, steps_for(request.epochs, task, training))
     return training.changed({"steps": steps}, section="training")
-
-
-def set_aside(folder: Path) -> Iterator[Event]:
-    """Move an old run out of the way; what it made is not lost. First run.toml, so that half of one is none."""
-    made = sorted((p for p in folder.iterdir() if p.name in RUN_FILES), key=lambda p: p.name != "run.toml")
-    if made:
-        number = next(n for n in range(1, 10_000) if not folder.with_name(f"{folder.name}.old-{n}").exists())
-        aside = folder.with_name(f"{folder.name}.old-{number}")
-        aside.mkdir()
-        for path in made:
-            shutil.move(path, aside / path.name)
-        yield Notice(f"what was in {folder} is now in {aside}")

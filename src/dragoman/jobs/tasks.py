@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from dragoman.config import Settings
 from dragoman.decoding.beam import SearchConfig
-from dragoman.errors import UsageError
+from dragoman.errors import DataError, UsageError
 from dragoman.families import refuse_unknown_preset
 from dragoman.images.corpus import find_images, holds_images
+from dragoman.images.pixels import ENDINGS
 from dragoman.jobs import classifying, embedding, pictures, texts, translating
 from dragoman.jobs.filling import Filling
 from dragoman.jobs.imaging import ClassifyingImages, Regressing, Segmenting
@@ -25,7 +26,7 @@ from dragoman.jobs.task import Task
 from dragoman.jobs.writing import Writing
 from dragoman.models import FAMILIES, USUAL, USUAL_FOR_IMAGES, find_family, settings_without_data
 from dragoman.runs.model import SavedModel, task_and_family_at
-from dragoman.text.corpus import is_lone_text
+from dragoman.text.corpus import files_in, is_lone_text
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.training.settings import TrainingConfig
 
@@ -80,6 +81,7 @@ def resolve(request: Request) -> Request:
     """Task and family: as asked for, as the model to start from has them, or as the files tell."""
     known = task_and_family_at(Path(request.start_from)) if request.start_from else None
     if holds_images(request.corpora):
+        refuse_folders_of_text(request.corpora)
         return resolve_images(request, known)
     lone = is_lone_text(request.corpora)
     if lone and not (request.task or request.family or known):
@@ -101,6 +103,14 @@ def resolve(request: Request) -> Request:
     if request.preset:
         refuse_unknown_preset(request.preset, family)
     return request.model_copy(update={"task": task, "family": family})
+
+
+def refuse_folders_of_text(paths: list[str]) -> None:
+    """A folder is taken for images; one that has other files and no image was meant otherwise."""
+    for path in map(Path, paths):
+        files = files_in(path) if path.is_dir() else []
+        if files and not any(file.suffix.lower() in ENDINGS for file in files):
+            raise DataError("E-DATA-04", f"{path} is a folder without images; to learn from text, name the files in it")
 
 
 def resolve_images(request: Request, known: tuple[str, str] | None) -> Request:
@@ -139,6 +149,19 @@ def told_task(family: str, lone: bool) -> str:
 def only_task(family: str) -> str:
     tasks = [task for task in TASKS if family in FAMILIES[task] and FAMILIES[task][family].trained]
     return tasks[0] if len(tasks) == 1 else ""
+
+
+def with_types(request: Request) -> Request:
+    """The same request with every setting as what it means: `64` and `"64"`, `1e-3` and `0.001` are one."""
+    family = find_family(request.task, request.family)
+    settings = {section: dict(values) for section, values in request.settings.items()}
+    for section, kind in SECTIONS.items():
+        if section in settings:
+            settings[section] = kind.read(settings[section], section=section).model_dump(exclude_unset=True)
+    if "model" in settings:
+        read = settings_without_data(family, settings["model"]).model_dump()
+        settings["model"] = {name: read[name] for name in settings["model"]}
+    return request.model_copy(update={"settings": settings})
 
 
 def refuse_unknown_settings(request: Request, task: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from dragoman.config import Settings
 from dragoman.errors import DataError
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import Notice, tell_odd_bytes
+from dragoman.jobs.prepare import Notice, check_vocabulary, tell_odd_bytes
 from dragoman.jobs.request import Request
 from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.model import SavedModel
@@ -86,6 +86,7 @@ class TextData:
         kept = characters if texts.valid else round((1 - held_back) * characters)
         tell_odd_bytes(texts.train, texts.encoding, notice, keep_spaces=chosen.keep_spaces)
         tokenizers = saved.tokenizers if saved else learn_tokenizer(chosen, beginning(texts, kept, chosen))
+        check_vocabulary(request.asked("tokenizer"), tokenizers, notice)
         write_folder(folder / "tokenizer", tokenizers.save)
         parts = {"train": texts.train, **({"valid": texts.valid} if texts.valid else {})}
         for part, paths in parts.items():
@@ -168,7 +169,8 @@ class TextTask:
         return config
 
     def plan_model(self, request: Request, work: float) -> Settings:
-        budget = plan.Budget(len(self.data.train), work, request.epochs)
+        tokens = len(self.data.train)
+        budget = plan.Budget(tokens, work, plan.tokens_asked(request, tokens))
         return plan.plan_model(self.name, self.fixed(), request, budget)
 
     def fixed(self) -> dict[str, Any]:

@@ -11,7 +11,17 @@ from dragoman.decoding.beam import SearchConfig
 from dragoman.decoding.translate import Translator
 from dragoman.evaluation.scores import bleu, chrf
 from dragoman.jobs import plan
-from dragoman.jobs.prepare import DataConfig, Notice, Prepared, Survey, open_prepared, prepare, survey, tell_odd_bytes
+from dragoman.jobs.prepare import (
+    DataConfig,
+    Notice,
+    Prepared,
+    Survey,
+    check_vocabulary,
+    open_prepared,
+    prepare,
+    survey,
+    tell_odd_bytes,
+)
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Corpora, Measured, Sample, lost, mean_nats
 from dragoman.models import find_family
@@ -20,6 +30,7 @@ from dragoman.text.batches import Batch, BatchOrder, make_batch
 from dragoman.text.corpus import Corpus, find_corpus
 from dragoman.text.index import PairIndex
 from dragoman.text.special import SpecialIds
+from dragoman.text.swapped import refuse_turned, refuse_turned_text
 from dragoman.text.tokenizer import TokenizerConfig, Tokenizers
 from dragoman.training.objectives import TranslationLoss
 from dragoman.training.settings import TrainingConfig
@@ -31,15 +42,20 @@ Item = TypeVar("Item")
 
 
 def find(request: Request) -> Corpora[Corpus]:
-    def find_one(arguments: list[str]) -> Corpus:
+    def find_one(arguments: list[str], languages: tuple[str, str]) -> Corpus:
         return find_corpus(
             arguments,
-            source_language=request.source or None,
-            target_language=request.target or None,
+            source_language=languages[0] or None,
+            target_language=languages[1] or None,
             encoding=request.encoding,
         )
 
-    return Corpora(find_one(request.corpora), find_one(request.valid) if request.valid else None)
+    train = find_one(request.corpora, (request.source, request.target))
+    if not request.valid:
+        return Corpora(train, None)
+    valid = find_one(request.valid, train.languages)  # a file of several gives the same ones
+    refuse_turned(valid, train)
+    return Corpora(train, valid)
 
 
 @dataclass
@@ -49,6 +65,7 @@ class Translating:
     valid_share: float  # of the corpus, split off for validation; 0 where it has files of its own
     about: dict[str, Any]
     tokenizer_settings: dict[str, Any]  # as chosen; empty where the tokenizers came with a model
+    sides: tuple[str, str] = ("", "")  # what is read and what is written, as people are told
     name: str = "translate"
     counted: str = "tokens"
 
@@ -58,13 +75,16 @@ class Translating:
     ) -> "Translating":
         data = DataConfig.read(request.asked("data"), section="data")
         surveyed: Survey = survey(corpora.train, corpora.valid is not None, data)
+        if corpora.valid:
+            refuse_turned_text(corpora.valid, corpora.train, surveyed.sample)
         tell_odd_bytes(corpora.train.text_files, corpora.train.encoding, notice)
         one_table = find_family(cls.name, request.family).one_table
         chosen = None if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"), one_table=one_table)
         tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]
         prepared = prepare(folder, corpora.train, corpora.valid, surveyed, tokenizer, data, notice)
+        check_vocabulary(request.asked("tokenizer"), prepared.tokenizers, notice)
         settings = chosen.model_dump() if chosen else {}
-        return cls(prepared, corpora.train.languages, surveyed.valid_share, {}, settings)
+        return cls(prepared, corpora.train.languages, surveyed.valid_share, {}, settings, corpora.train.sides)
 
     @classmethod
     def reopen(cls, folder: Path, recorded: Mapping[str, Any]) -> "Translating":
@@ -98,7 +118,8 @@ class Translating:
             "tied": "all" if tokenizers.joint else "target",
         }
         target_tokens = int(self.prepared.train.about["target_tokens"]) + len(self.prepared.train)
-        config = plan.plan_model(self.name, fixed, request, plan.Budget(target_tokens, work, request.epochs))
+        budget = plan.Budget(target_tokens, work, plan.tokens_asked(request, target_tokens))
+        config = plan.plan_model(self.name, fixed, request, budget)
         plan.refuse_short_positions(config, self.prepared)
         return config
 
@@ -120,6 +141,7 @@ class Translating:
             else f" and {len(tokenizers.target):,} {tokenizers.target.kind}"
         )
         return [
+            ("direction", " → ".join(self.sides)),
             ("pairs", f"{kept}; {len(self.prepared.valid):,} for validation{split}"),
             ("tokens", f"{vocabulary}; {source:.1f} → {target:.1f} a pair"),
         ]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +19,12 @@ RECORD = "compare.json"
 
 
 class Asked(Settings):
-    corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx; or labelled texts")
-    task: Literal["", "translate", "classify"] = Field("", description="what is learned; else told from the files")
+    corpora: list[str] = Field(
+        description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx; or labelled texts; or images"
+    )
+    task: Literal["", "translate", "classify", "regress", "segment"] = Field(
+        "", description="what is learned; else told from the files"
+    )
     valid: list[str] = Field([], description="validation data; else a part is split off, the same for every model")
     test: list[str] = Field(description="what the models are measured on")
     models: str = Field(description="names with commas between them")
@@ -45,15 +50,25 @@ class Asked(Settings):
     def of_images(self) -> bool:
         return holds_images(self.corpora)
 
-    @property
+    @cached_property
     def learned(self) -> str:
-        """The task, as asked for or as the files tell."""
-        return self.task or ("classify" if self.of_images else "translate")
+        """The task, as asked for or as the files tell: images have labels, numbers, or masks."""
+        if self.task or not self.of_images:
+            return self.task or "translate"
+        return find_images(self.corpora).task() or "classify"
 
     def find(self, files: list[str]) -> Corpus | LabelledCorpus | ImageCorpus:
         if self.of_images:
             return find_images(files)
         return find_labelled(files, self.encoding) if self.learned == "classify" else find_pairs(self, files)
+
+    @model_validator(mode="after")
+    def asks_of_texts_what_they_tell(self) -> "Asked":
+        if self.task in ("regress", "segment") and not self.of_images:
+            raise UsageError(
+                "E-USE-08", f"--task {self.task} is for images, and {' '.join(self.corpora)} are texts; leave it out"
+            )
+        return self
 
     @model_validator(mode="after")
     def gives_one_budget(self) -> "Asked":

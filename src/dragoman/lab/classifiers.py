@@ -1,74 +1,37 @@
 """The exam of classifiers: the same labelled items for all; how many each labels right, how fast, and where they
 differ."""
 
-import hashlib
-import time
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import dataclass
 from math import comb
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
 from dragoman.errors import DataError
 from dragoman.evaluation.confusion import Confusion, confusion_of
 from dragoman.evaluation.scores import Score
 from dragoman.evaluation.significance import Paired
-from dragoman.images.corpus import find_images
 from dragoman.jobs.open import load
-from dragoman.jobs.pictures import ImagesConfig
 from dragoman.lab.asked import Asked
-from dragoman.lab.results import HeldOutItems, Labelled
-from dragoman.text.corpus import Dropped
-from dragoman.text.labels import find_labelled
-
-WARM_UP = 8  # items labelled before the clock starts
+from dragoman.lab.items import Items, read_test
+from dragoman.lab.results import Labelled
 
 
-class Item(NamedTuple):
-    given: Any  # to the classifier
-    name: str  # as it is shown
-    label: str
-    sha256: str  # of what is given
-
-
-class Items(NamedTuple):
-    items: list[Item]
-    sha256: str
-
-    @property
-    def labels(self) -> list[str]:
-        return [item.label for item in self.items]
-
-    def describe(self, asked: Asked) -> HeldOutItems:
-        known = {item.sha256 for item in read_items(asked, asked.corpora)}
-        shared = sum(item.sha256 in known for item in self.items)
-        names = " ".join(Path(file).name for file in asked.test)
-        leak = f"{shared:,} of {len(self.items):,} items of {names} also stand in the training data: scores flatter."
-        return HeldOutItems(
-            files=asked.test,
-            items=len(self.items),
-            sha256=self.sha256,
-            in_training=shared,
-            leak=leak if shared else "",
-            names=[item.name for item in self.items],
-            labels=self.labels,
-        )
+@dataclass(frozen=True)
+class LabelExam(Items):
+    kind: ClassVar[type[Labelled]] = Labelled
+    file: ClassVar[str] = "labels.txt"
 
     def measure(self, run: Path) -> Labelled:
         classifier: Any = load(run)
-        given = [item.given for item in self.items]
-        classifier.classify(given[:WARM_UP])
-        began = time.perf_counter()
-        outputs = [found.label for found in classifier.classify(given)]
-        seconds = time.perf_counter() - began
+        outputs, seconds = self.ask(lambda given: [found.label for found in classifier.classify(given)])
         found = self.confusion(classifier.classes, outputs)
         return Labelled(
             parameters=sum(parameter.numel() for parameter in classifier.model.parameters()),
             threads=torch.get_num_threads(),
-            seconds_per_1000=1000 * seconds / len(given),
+            seconds_per_1000=seconds,
             scores=scores_of(found),
             outputs=outputs,
             interval=found.interval,
@@ -90,6 +53,10 @@ class Items(NamedTuple):
         return [mcnemar(first, second, self.labels)]
 
 
+def read_exam(asked: Asked) -> LabelExam:
+    return LabelExam(*read_test(asked))
+
+
 def scores_of(found: Confusion) -> list[Score]:
     low, high = found.interval
     accuracy = Score("accuracy", 100 * found.accuracy, 50 * (high - low), "Wilson's 95 % interval")
@@ -108,27 +75,3 @@ def mcnemar(first: list[str], second: list[str], labels: list[str]) -> Paired:
     p = 1.0 if alone[0] == alone[1] else sum(comb(of, k) for k in range(max(alone), of + 1)) / 2**of
     shares = [100 * sum(map(str.__eq__, given, labels)) / len(labels) for given in (first, second)]
     return Paired("accuracy", shares[0], shares[1], p, "McNemar, exact, one-sided")
-
-
-def read_exam(asked: Asked) -> Items:
-    items = list(read_items(asked, asked.test))
-    if not items:
-        raise DataError("E-CMP-06", f"{' '.join(asked.test)} holds no labelled item; give --test what to measure on")
-    hashes = "\n".join(f"{item.label}\t{item.sha256}" for item in items)
-    return Items(items, hashlib.sha256(hashes.encode()).hexdigest())
-
-
-def read_items(asked: Asked, files: list[str]) -> Iterator[Item]:
-    if asked.of_images:
-        yield from read_images(asked, files)
-        return
-    for found in find_labelled(files, asked.encoding).texts(Dropped()):
-        yield Item(found.text, found.text, found.label, hashlib.sha256(found.text.encode()).hexdigest())
-
-
-def read_images(asked: Asked, files: list[str]) -> Iterator[Item]:
-    corpus = find_images(files)
-    form = corpus.form(ImagesConfig.read(asked.settings.get("images", {}), section="images").asked_size())
-    rows = zip(corpus.pixels(form), corpus.names(), corpus.labels(), strict=True)
-    for pixels, name, label in rows:
-        yield Item(np.moveaxis(pixels, 0, -1), name, label, hashlib.sha256(pixels.tobytes()).hexdigest())

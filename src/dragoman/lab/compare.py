@@ -17,14 +17,18 @@ from typing import Any, NamedTuple
 
 import dragoman
 from dragoman.errors import DataError, MachineError
+from dragoman.images.answers import KINDS
+from dragoman.images.corpus import find_images
 from dragoman.jobs.machine import use_threads
+from dragoman.jobs.pictures import ImagesConfig
+from dragoman.jobs.plan_images import plan_model
 from dragoman.jobs.tasks import refuse_unknown_settings, resolve
 from dragoman.jobs.train import Notice
 from dragoman.lab.asked import Asked, refuse_another
 from dragoman.lab.exam import Exam, describe_test, open_exam
 from dragoman.lab.memory import hash_of_model, keep, recall
 from dragoman.lab.names import Named, read_names
-from dragoman.lab.results import Compared, Labelled, Neighbours, Report, Translated
+from dragoman.lab.results import Compared, Neighbours, Outcome, Report
 from dragoman.lab.stage import Stage
 from dragoman.lab.train import Told, request_for, train_model
 from dragoman.runs.files import MANIFEST, sha256, write_file
@@ -47,6 +51,8 @@ def compare(asked: Asked, *, threads: int | None = None) -> Iterator[Told | Done
     for model in models:
         refuse_unknown_settings(resolve(request_for(asked, model, asked.folder)), asked.learned)
     test = open_exam(asked)
+    if asked.of_images:
+        refuse_misfits(asked, models)
     with only_writer(asked.folder):
         refuse_another(asked)
         described = describe_test(asked, test)
@@ -79,6 +85,15 @@ def refuse_missing_matplotlib() -> None:
         )
 
 
+def refuse_misfits(asked: Asked, models: list[Named]) -> None:
+    """A model that cannot be made for images of this size is refused now, and not after others have been trained."""
+    corpus = find_images(asked.corpora)
+    form = corpus.form(ImagesConfig.read(asked.settings.get("images", {}), section="images").asked_size())
+    told = KINDS[asked.learned].find(corpus, form).settings()
+    for model in models:
+        plan_model(asked.learned, form, told, request_for(asked, model, asked.folder), 1, 0.0)
+
+
 # ── one model ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -89,7 +104,7 @@ def compare_one(
     runs = yield from train_model(asked, model, stage, threads)
     best = min(runs, key=lambda run: run.validation_nats)
     last = stage._replace(doing="measuring", number=stage.number + len(runs) - 1)
-    measured = yield from measure_once(asked.folder / best.run, asked.learned, test, last)
+    measured = yield from measure_once(asked.folder / best.run, test, last)
     settings = read_toml(asked.folder / best.run / "run.toml")["model"]
     return Compared(model.name, model.family, settings, best, runs, measured)
 
@@ -106,16 +121,14 @@ def expected(asked: Asked, before: list[Compared]) -> float | None:
     return mean(known) if known else None
 
 
-def measure_once(run: Path, task: str, test: Exam, stage: Stage) -> Generator[Told, None, Translated | Labelled]:
+def measure_once(run: Path, test: Exam, stage: Stage) -> Generator[Told, None, Outcome]:
     record, depends = run.parent / "measured.json", {"model": hash_of_model(run), "test": test.sha256}
-    kind: type[Translated | Labelled] = Labelled if task == "classify" else Translated
-    known = recall(record, depends, kind)
+    known = recall(record, depends, test.kind)
     if known:
         return known
     yield stage
     measured = test.measure(run)
-    outputs = "labels.txt" if task == "classify" else "translations.txt"
-    write_file(run.parent / outputs, "".join(f"{output}\n" for output in measured.outputs))
+    write_file(run.parent / test.file, "".join(f"{output}\n" for output in measured.outputs))
     keep(record, depends, measured)
     return measured
 

@@ -23,6 +23,7 @@ def values(setting: str, *names: str) -> Parts:
 
 
 CELLS = values("cell", "rnn", "gru", "lstm")
+NORMS: Parts = {"batch-norm": ("batch_norm", True), "no-batch-norm": ("batch_norm", False)}
 PARTS: dict[str, dict[str, Parts]] = {  # task -> family -> its parts
     "translate": {
         "rnn": {
@@ -37,8 +38,10 @@ PARTS: dict[str, dict[str, Parts]] = {  # task -> family -> its parts
         "bag": values("pooling", "mean", "attention"),
         "rnn": {**CELLS, **values("pooling", "last", "mean", "attention")},
         "bert": values("pooling", "first", "mean"),
-        "cnn": {"batch-norm": ("batch_norm", True), "no-batch-norm": ("batch_norm", False)},
+        "cnn": NORMS,
     },
+    "regress": {"cnn": NORMS},
+    "segment": {"cnn": NORMS},
 }
 
 

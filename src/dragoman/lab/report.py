@@ -41,7 +41,7 @@ def draw(folder: Path, report: Report) -> list[Plot]:
     ]
     scores = [(one.name, one.measured.scores) for one in report.models]
     lengths = [(one.name, one.measured.by_length) for one in report.models if isinstance(one.measured, Translated)]
-    what = "item" if report.task == "classify" else "token"
+    what = "token" if report.task == "translate" else "item"
     drawn = [("scores", "Scores with 95 % intervals", plots.draw_scores(scores))]
     if lengths:
         drawn.append(("lengths", "BLEU by the length of the source", plots.draw_lengths(lengths)))
@@ -59,7 +59,7 @@ def introduction(report: Report) -> list[str]:
     """What all models had in common, in sentences."""
     test = report.test
     names = " ".join(Path(path).name for path in report.corpora)
-    what = "item" if report.task == "classify" else "source"
+    what = "source" if report.task == "translate" else "item"
     leak = test.leak or f"No {what} of {' '.join(Path(path).name for path in test.files)} stands in the training data."
     return [
         f"{len(report.models)} models, trained on {names} with {report.budget} each: the same data, "

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.evaluation.confusion import ClassScore
+from dragoman.evaluation.numbers import NumberScore
 from dragoman.evaluation.scores import Bucket, Score
 from dragoman.evaluation.significance import Paired
 
@@ -52,8 +53,8 @@ class Measured:
     parameters: int
     threads: int
     seconds_per_1000: float  # items, in batches
-    scores: list[Score]  # of a translator: BLEU, chrF, BLEU of lower-cased text; of a classifier: accuracy, macro-F1
-    outputs: list[str]  # translations or labels
+    scores: list[Score]  # such as BLEU, chrF, BLEU of lower-cased text; accuracy, macro-F1; R², mean error
+    outputs: list[str]  # translations, labels, numbers, or how masks overlap with the right ones
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,21 @@ class Labelled(Measured):
 
 
 @dataclass(frozen=True)
+class Numbered(Measured):
+    interval: tuple[float, float]  # of R²
+    each: list[NumberScore]
+
+
+@dataclass(frozen=True)
+class Segmented(Measured):
+    interval: tuple[float, float]  # of the mean IoU
+    iou: dict[str, float]  # of each label that is there or was given
+
+
+Outcome = Translated | Labelled | Numbered | Segmented
+
+
+@dataclass(frozen=True)
 class Compared:
     """All that is known of one model."""
 
@@ -78,7 +94,7 @@ class Compared:
     settings: dict[str, Any]  # of the model, as planned
     trained: Trained  # at the rate chosen
     rates: list[Trained]  # all that were tried
-    measured: Translated | Labelled
+    measured: Outcome
 
 
 @dataclass(frozen=True)
@@ -112,7 +128,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class HeldOutItems:
-    """The test set of classifiers."""
+    """The test set of all others: classifiers, and models that tell numbers or label pixels."""
 
     files: list[str]
     items: int
@@ -120,7 +136,7 @@ class HeldOutItems:
     in_training: int  # items that also stand in the training data
     leak: str  # a sentence about them, or ""
     names: list[str]  # texts, or the names of images
-    labels: list[str]
+    labels: list[str]  # or numbers, with tabs between them; of masks their hashes
 
 
 @dataclass(frozen=True)

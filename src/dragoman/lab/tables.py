@@ -2,18 +2,48 @@
 
 from textwrap import shorten
 
+import numpy as np
+from jaxtyping import Float
+
 from dragoman.evaluation.scores import Score
 from dragoman.evaluation.significance import Paired
-from dragoman.lab.results import Compared, HeldOut, HeldOutItems, Labelled, Report, Translated
+from dragoman.lab.regressors import read_numbers
+from dragoman.lab.results import (
+    Compared,
+    HeldOut,
+    HeldOutItems,
+    Labelled,
+    Numbered,
+    Report,
+    Segmented,
+    Translated,
+)
+from dragoman.lab.segmenters import read_overlaps
 from dragoman.seeing.comparison import Table
 
 DIFFERING = 8  # items shown on which the models do not agree
+OVER_IMAGES = (
+    "The interval is of 1,000 resamples of the images; p is that of the difference to the line above, by paired "
+    "bootstrap over the images, one-sided: below 0.05 it is hardly luck of the test set. The luck of the seed is not "
+    "in it: each model was trained once."
+)
 
 
 def all_tables(report: Report) -> list[Table]:
-    own = label_tables(report) if report.task == "classify" else [scores(report), by_length(report)]
-    tables = [*own, costs(report)]
+    tables = [*tables_of_task(report), costs(report)]
     return [*tables, rates(report)] if any(len(one.rates) > 1 for one in report.models) else tables
+
+
+def tables_of_task(report: Report) -> list[Table]:
+    match report.task:
+        case "classify":
+            return label_tables(report)
+        case "regress":
+            return number_tables(report)
+        case "segment":
+            return mask_tables(report)
+        case _:
+            return [scores(report), by_length(report)]
 
 
 # ── translators ───────────────────────────────────────────────────────────────────────────
@@ -59,12 +89,11 @@ def sentences_of(report: Report) -> HeldOut:
 
 
 def label_tables(report: Report) -> list[Table]:
-    test = report.test
-    assert isinstance(test, HeldOutItems)
+    test = items_of(report)
     measured = [(one.name, labelled(one)) for one in report.models]
     tests = {pair.second: pair.tests for pair in report.neighbours}
     rows = [
-        [name, *accuracy(found), f"{found.scores[1].value:.2f}", *p_values(tests.get(name), 1)]
+        [name, *percent(found), f"{found.scores[1].value:.2f}", *p_values(tests.get(name), 1)]
         for name, found in measured
     ]
     note = (
@@ -76,7 +105,8 @@ def label_tables(report: Report) -> list[Table]:
     return [Table("Scores", note, header, rows), by_label(measured), where_they_differ(report, test)]
 
 
-def accuracy(found: Labelled) -> list[str]:
+def percent(found: Labelled | Segmented) -> list[str]:
+    """The first score and its interval."""
     low, high = found.interval
     return [f"{found.scores[0].value:.2f}", f"{100 * low:.2f} to {100 * high:.2f}"]
 
@@ -95,11 +125,20 @@ def where_they_differ(report: Report, test: HeldOutItems) -> Table:
     outputs = [one.measured.outputs for one in report.models]
     differing = [place for place, given in enumerate(zip(*outputs, strict=True)) if len(set(given)) > 1]
     rows = [
-        [shorten(test.names[place], 70, placeholder=" …"), test.labels[place], *(given[place] for given in outputs)]
+        [shown(test.names[place]), test.labels[place], *(given[place] for given in outputs)]
         for place in differing[:: max(1, len(differing) // DIFFERING)][:DIFFERING]
     ]
     note = f"The models do not agree on {len(differing):,} of {test.items:,} items; here are some of them."
     return Table("Where they differ", note, ["item", "right", *(one.name for one in report.models)], rows)
+
+
+def shown(name: str) -> str:
+    return shorten(name, 70, placeholder=" …")
+
+
+def items_of(report: Report) -> HeldOutItems:
+    assert isinstance(report.test, HeldOutItems)
+    return report.test
 
 
 def labelled(one: Compared) -> Labelled:
@@ -107,11 +146,121 @@ def labelled(one: Compared) -> Labelled:
     return one.measured
 
 
-# ── both ──────────────────────────────────────────────────────────────────────────────────
+# ── models that tell numbers ──
+
+
+def number_tables(report: Report) -> list[Table]:
+    measured = [(one.name, numbered(one)) for one in report.models]
+    tests = {pair.second: pair.tests for pair in report.neighbours}
+    rows = [
+        [
+            name, f"{found.scores[0].value:.4f}", between(found.interval), f"{found.scores[1].value:.4g}",
+            *p_values(tests.get(name), 1),
+        ]
+        for name, found in measured
+    ]  # fmt: skip
+    note = (
+        f"{items_of(report).items:,} items, {report.budget} each. R² is the share of the variance that is explained, "
+        f"the mean error in the numbers' own units. {OVER_IMAGES}"
+    )
+    header = ["model", "R²", "95 % interval", "mean error", "p"]
+    return [Table("Scores", note, header, rows), by_number(measured), where_numbers_differ(report)]
+
+
+def by_number(measured: list[tuple[str, Numbered]]) -> Table:
+    rows = [
+        [name, one.name, f"{one.r2:.4f}", between(one.r2_interval), f"{one.mean_error:.4g}",
+         between(one.error_interval, ".4g")]
+        for name, found in measured
+        for one in found.each
+    ]  # fmt: skip
+    header = ["model", "number", "R²", "95 % interval", "mean error", "95 % interval"]
+    return Table("By number", "Intervals are of 1,000 resamples of the images.", header, rows)
+
+
+def where_numbers_differ(report: Report) -> Table:
+    test, told = items_of(report), [read_numbers(one.measured.outputs) for one in report.models]
+    right = read_numbers(test.labels)
+    errors = np.stack([(abs(one - right) / (right.std(axis=0) + 1e-12)).mean(axis=1) for one in told])
+    rows = [
+        [shown(test.names[place]), in_words(right[place]), *(in_words(one[place]) for one in told)]
+        for place in furthest_apart(errors)
+    ]
+    note = "The items on which the errors of the models are furthest apart."
+    return Table("Where they differ", note, ["item", "right", *(one.name for one in report.models)], rows)
+
+
+def in_words(numbers: Float[np.ndarray, " K"]) -> str:
+    return ", ".join(f"{number:.4g}" for number in numbers)
+
+
+def numbered(one: Compared) -> Numbered:
+    assert isinstance(one.measured, Numbered)
+    return one.measured
+
+
+# ── models that label pixels ──────────────────────────────────────────────────────────────
+
+
+def mask_tables(report: Report) -> list[Table]:
+    measured = [(one.name, segmented(one)) for one in report.models]
+    tests = {pair.second: pair.tests for pair in report.neighbours}
+    rows = [
+        [name, *percent(found), f"{found.scores[1].value:.2f}", *p_values(tests.get(name), 1)]
+        for name, found in measured
+    ]
+    note = (
+        f"{items_of(report).items:,} items, {report.budget} each. IoU: of a label, pixels that have it and were given "
+        f"it, over those that have it or were given it. {OVER_IMAGES}"
+    )
+    header = ["model", "mean IoU %", "95 % interval", "pixel accuracy %", "p"]
+    return [Table("Scores", note, header, rows), by_mask_label(measured), where_masks_differ(report)]
+
+
+def by_mask_label(measured: list[tuple[str, Segmented]]) -> Table:
+    labels = dict.fromkeys(label for _, found in measured for label in found.iou)
+    rows = [
+        [label, *(f"{100 * found.iou[label]:.1f}" if label in found.iou else "–" for _, found in measured)]
+        for label in labels
+    ]
+    return Table("By label", "IoU in percent, over all images.", ["label", *(name for name, _ in measured)], rows)
+
+
+def where_masks_differ(report: Report) -> Table:
+    test, told = items_of(report), [read_overlaps(one.measured.outputs) for one in report.models]
+    shares = np.stack([one.of_each() for one in told])
+    rows = [
+        [shown(test.names[place]), *(f"{100 * share:.1f}" for share in shares[:, place])]
+        for place in furthest_apart(shares)
+    ]
+    note = "Mean IoU in percent of the items on which it is furthest apart."
+    return Table("Where they differ", note, ["item", *(one.name for one in report.models)], rows)
+
+
+def segmented(one: Compared) -> Segmented:
+    assert isinstance(one.measured, Segmented)
+    return one.measured
+
+
+# ── both of these ─────────────────────────────────────────────────────────────────────────
+
+
+def between(interval: tuple[float, float], form: str = ".4f") -> str:
+    return " to ".join(format(end, form) for end in interval)
+
+
+def furthest_apart(values: Float[np.ndarray, "M N"]) -> list[int]:
+    """Items, the one on which the models differ most first; none on which they do not."""
+    apart = values.max(axis=0) - values.min(axis=0)
+    order = np.argsort(-apart, kind="stable")[:DIFFERING]
+    return [int(place) for place in order if apart[place] > 0]
+
+
+# ── all ──────────────────────────────────────────────────────────────────────────────────
 
 
 def costs(report: Report) -> Table:
-    what = "items" if report.task == "classify" else "tokens"
+    what = "tokens" if report.task == "translate" else "items"
     header = ["model", "parameters", "steps", "epochs", "minutes", f"{what}/s", "s per 1,000"]
     rows = [
         [
@@ -126,8 +275,9 @@ def costs(report: Report) -> Table:
         for one in report.models
     ]
     threads = ", ".join(sorted({str(one.measured.threads) for one in report.models}))
-    if report.task == "classify":
-        done = f"items trained on in a second; seconds to label 1,000 of the test set in batches (threads: {threads})"
+    if report.task != "translate":
+        doing = "tell the numbers of" if report.task == "regress" else "label"
+        done = f"items trained on in a second; seconds to {doing} 1,000 of the test set in batches (threads: {threads})"
     else:
         beams = ", ".join(sorted({str(translated(one).beam) for one in report.models}))
         done = (

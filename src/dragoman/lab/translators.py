@@ -32,6 +32,14 @@ class Sentences(NamedTuple):
     shown: list[int]  # which of them are shown with their attention
 
     @property
+    def kind(self) -> type[Translated]:
+        return Translated
+
+    @property
+    def file(self) -> str:
+        return "translations.txt"
+
+    @property
     def sources(self) -> list[str]:
         return [pair.source for pair in self.pairs]
 

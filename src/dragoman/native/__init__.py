@@ -63,8 +63,8 @@ class Step(ctypes.Structure):
         ("threads", c_int32), ("rows", c_int32), ("tokens", c_int32), ("ids", c_void_p), ("lengths", c_void_p),
         ("slots", c_void_p), ("where", c_void_p), ("places", c_int32), ("cache", c_void_p), ("sources", c_void_p),
         ("source_of", c_void_p),
-        ("logits", c_void_p), ("count", c_int32), ("never", c_void_p), ("end", c_int32), ("best", c_void_p),
-        ("best_ids", c_void_p), ("ended", c_void_p),
+        ("logits", c_void_p), ("count", c_int32), ("ahead", c_int32), ("never", c_void_p), ("renormalise", c_int32),
+        ("end", c_int32), ("best", c_void_p), ("best_ids", c_void_p), ("ended", c_void_p),
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ SIGNATURES = {
     "make_list": (None, POINTER(Linear), c_void_p, c_void_p, c_int32, c_void_p),
     "encode": (None, POINTER(Stack), POINTER(Embedding), c_void_p, c_void_p, c_int32, c_int32, c_void_p),
     "remember": (None, POINTER(Stack), c_void_p, c_int32, c_int32, c_void_p),
-    "step": (None, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),
+    "step": (c_int32, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),
     "use_parallel": (None, c_void_p),
     "use_product": (None, c_void_p),
     "measure": (None, POINTER(Run), POINTER(c_int64), POINTER(c_int64)),

@@ -77,11 +77,13 @@ struct Step {
     const int32_t *source_of;  // (rows)
     float *logits;          // (rows, tokens, V), or null: then the best of the last place
     int32_t count;          // so many of them
+    int32_t ahead;          // 1, or with a count of 1: steps that may be done, each row going on with its own best token
     const uint8_t *never;   // (V): true for tokens that may not be chosen; or null
+    int32_t renormalise;    // whether those have no share of the probability either
     int32_t end;            // this one is told apart from the others
-    float *best;            // (rows, count): log-probabilities, best first
-    int64_t *best_ids;      // (rows, count)
-    float *ended;           // (rows): log-probability of `end`
+    float *best;            // (ahead, rows, count): log-probabilities, best first
+    int64_t *best_ids;      // (ahead, rows, count)
+    float *ended;           // (ahead, rows): log-probability of `end`
 };
 
 }  // extern "C"
@@ -334,8 +336,11 @@ struct Sum {  // Σ eˣ of one row over a part of the vocabulary, as total · e^
 };
 
 // scores of the tokens from `first` on; or of those in `ids`, if it is given
-Sum look_through(const Step &step, const float *scores, int first, int width, const int64_t *ids, Best &best) {
+Sum look_through(const Step &step, float *scores, int first, int width, const int64_t *ids, Best &best) {
+    if (step.never && step.renormalise)
+        for (int n = 0; n < width; n++) scores[n] = step.never[ids ? ids[first + n] : first + n] ? -INFINITY : scores[n];
     float most = largest(scores, width);
+    if (most == -INFINITY) return {most, 0.0f};
     bool may_have = !best.is_full() || most >= best.tokens.back().first;
     for (int n = 0; may_have && n < width; n++) {
         int64_t id = ids ? ids[first + n] : first + n;
@@ -378,7 +383,7 @@ void choose(const Linear &scores, const float *states, const Step &step) {
         for (int n = 0; n < width; n += PANEL)
             one_panel(scores, ready, (first + n) / PANEL, NONE, tile + n, TILE * PANEL);
         for (int r = 0; r < rows; r++) {
-            const float *row = tile + static_cast<int64_t>(r) * TILE * PANEL;
+            float *row = tile + static_cast<int64_t>(r) * TILE * PANEL;
             sums[i * rows + r] = look_through(step, row, first, width, nullptr, best[t * rows + r]);
             if (step.end >= first && step.end < first + width) step.ended[r] = row[step.end - first];
         }
@@ -403,7 +408,7 @@ void choose_listed(const Listed &listed, const Rows &all, int first, int rows, c
     const int64_t *end = std::lower_bound(listed.ids, listed.ids + scores.out, step.end);
     bool may_end = end < listed.ids + scores.out && *end == step.end;
     for (int r = 0; r < rows; r++) {
-        const float *row = tile + static_cast<int64_t>(r) * padded;
+        float *row = tile + static_cast<int64_t>(r) * padded;
         Best best(step.count);
         Sum sum = look_through(step, row, 0, scores.out, listed.ids, best);
         step.ended[first + r] = may_end ? row[end - listed.ids] : -INFINITY;
@@ -451,6 +456,68 @@ void encode_some(const Stack &stack, const Embedding &embedding, const int64_t *
         feed_forward(block, x, rows, width);
     }
     if (stack.final_norm.kind) normalise(stack.final_norm, x, rows, width, x);
+}
+
+// ── the decoder ─────────────────────────────────────────────────────────────────────────────
+
+// each row goes on by its tokens
+void one_step(const Stack *stack, const Embedding *embedding, const Linear *scores, float output_scale, const Step &step) {
+    int width = stack->width, rows = step.rows * step.tokens;
+    float *x = Scratch::of(scratch.x, static_cast<int64_t>(rows) * width);
+    for (int r = 0, n = 0; r < step.rows; r++)
+        for (int t = 0; t < step.tokens; t++, n++) {
+            int place = step.lengths[r] + t;
+            step.where[static_cast<int64_t>(r) * step.places + place] = step.slots[r];
+            embed(*embedding, step.ids[n], place, width, x + static_cast<int64_t>(n) * width);
+        }
+    for (int b = 0; b < stack->blocks; b++) {
+        const Block &block = stack->block[b];
+        int inner = block.self.heads * block.self.head_width;
+        int64_t per_block = static_cast<int64_t>(step.places) * 2 * inner, per_slot = per_block * stack->blocks;
+        const float *h = enter(block, block.around_self, x, rows, width);
+        float *projected = Scratch::of(scratch.projected, static_cast<int64_t>(rows) * 3 * inner);
+        apply(block.self.inward, h, rows, projected);
+        for (int r = 0, n = 0; r < step.rows; r++)
+            for (int t = 0; t < step.tokens; t++, n++) {
+                int64_t place = step.lengths[r] + t;
+                float *to = step.cache + step.slots[r] * per_slot + b * per_block + place * 2 * inner;
+                std::memcpy(to, projected + static_cast<int64_t>(n) * 3 * inner + inner, 2 * inner * sizeof(float));
+            }
+        float *context = Scratch::of(scratch.context, static_cast<int64_t>(rows) * std::max(inner, width));
+        share_out(rows, [&](int n) {
+            read_past(*stack, block.self, step, n / step.tokens, b, step.lengths[n / step.tokens] + n % step.tokens,
+                      projected + static_cast<int64_t>(n) * 3 * inner, context + static_cast<int64_t>(n) * inner);
+        });
+        float *y = Scratch::of(scratch.hidden, static_cast<int64_t>(rows) * width);
+        apply(block.self.outward, context, rows, y);
+        leave(block, block.around_self, x, y, rows, width);
+
+        if (block.source.heads) {
+            inner = block.source.heads * block.source.head_width;
+            h = enter(block, block.around_source, x, rows, width);
+            projected = Scratch::of(scratch.projected, static_cast<int64_t>(rows) * inner);
+            context = Scratch::of(scratch.context, static_cast<int64_t>(rows) * std::max(inner, width));
+            apply(block.source.inward, h, rows, projected);
+            share_out(rows, [&](int n) {
+                read_source(block.source, step.sources[step.source_of[n / step.tokens]], b,
+                            projected + static_cast<int64_t>(n) * inner, context + static_cast<int64_t>(n) * inner);
+            });
+            y = Scratch::of(scratch.hidden, static_cast<int64_t>(rows) * width);
+            apply(block.source.outward, context, rows, y);
+            leave(block, block.around_source, x, y, rows, width);
+        }
+        feed_forward(block, x, rows, width);
+    }
+    if (stack->final_norm.kind) normalise(stack->final_norm, x, rows, width, x);
+    if (output_scale != 1.0f)
+        for (int64_t i = 0; i < static_cast<int64_t>(rows) * width; i++) x[i] *= output_scale;
+    if (step.logits) return apply(*scores, x, rows, step.logits);
+    if (step.tokens > 1)  // only the last place of each row is asked for
+        for (int r = 0; r < step.rows; r++)
+            std::memmove(x + static_cast<int64_t>(r) * width, x + (static_cast<int64_t>(r + 1) * step.tokens - 1) * width,
+                         width * sizeof(float));
+    bool listed = step.sources && step.rows && step.sources[step.source_of[0]].listed;  // all sentences, or none
+    listed ? choose_from_lists(*scores, x, step) : choose(*scores, x, step);
 }
 
 }  // namespace
@@ -558,66 +625,24 @@ void remember(const Stack *decoder, const float *states, int32_t rows, int32_t t
     }
 }
 
-void step(const Stack *stack, const Embedding *embedding, const Linear *scores, float output_scale, const Step *given) {
+// How many steps were done: the first, and further ones as long as no row is likelier to end than to go on. Several in one
+// call find their weights and their tables where the last one left them; Python's part would have come between.
+int32_t step(const Stack *stack, const Embedding *embedding, const Linear *scores, float output_scale, const Step *given) {
     FlushDenormals flush;
-    const Step &step = *given;
-    team(step.threads);
-    int width = stack->width, rows = step.rows * step.tokens;
-    float *x = Scratch::of(scratch.x, static_cast<int64_t>(rows) * width);
-    for (int r = 0, n = 0; r < step.rows; r++)
-        for (int t = 0; t < step.tokens; t++, n++) {
-            int place = step.lengths[r] + t;
-            step.where[static_cast<int64_t>(r) * step.places + place] = step.slots[r];
-            embed(*embedding, step.ids[n], place, width, x + static_cast<int64_t>(n) * width);
+    team(given->threads);
+    Step now = *given;
+    std::vector<int64_t> ids(now.rows);
+    std::vector<int32_t> lengths(now.lengths, now.lengths + now.rows);
+    for (int done = 1;; done++) {
+        one_step(stack, embedding, scores, output_scale, now);
+        if (done >= now.ahead) return done;
+        for (int r = 0; r < now.rows; r++) {
+            if (now.best[r] <= now.ended[r]) return done;
+            ids[r] = now.best_ids[r], lengths[r] += now.tokens;
         }
-    for (int b = 0; b < stack->blocks; b++) {
-        const Block &block = stack->block[b];
-        int inner = block.self.heads * block.self.head_width;
-        int64_t per_block = static_cast<int64_t>(step.places) * 2 * inner, per_slot = per_block * stack->blocks;
-        const float *h = enter(block, block.around_self, x, rows, width);
-        float *projected = Scratch::of(scratch.projected, static_cast<int64_t>(rows) * 3 * inner);
-        apply(block.self.inward, h, rows, projected);
-        for (int r = 0, n = 0; r < step.rows; r++)
-            for (int t = 0; t < step.tokens; t++, n++) {
-                int64_t place = step.lengths[r] + t;
-                float *to = step.cache + step.slots[r] * per_slot + b * per_block + place * 2 * inner;
-                std::memcpy(to, projected + static_cast<int64_t>(n) * 3 * inner + inner, 2 * inner * sizeof(float));
-            }
-        float *context = Scratch::of(scratch.context, static_cast<int64_t>(rows) * std::max(inner, width));
-        share_out(rows, [&](int n) {
-            read_past(*stack, block.self, step, n / step.tokens, b, step.lengths[n / step.tokens] + n % step.tokens,
-                      projected + static_cast<int64_t>(n) * 3 * inner, context + static_cast<int64_t>(n) * inner);
-        });
-        float *y = Scratch::of(scratch.hidden, static_cast<int64_t>(rows) * width);
-        apply(block.self.outward, context, rows, y);
-        leave(block, block.around_self, x, y, rows, width);
-
-        if (block.source.heads) {
-            inner = block.source.heads * block.source.head_width;
-            h = enter(block, block.around_source, x, rows, width);
-            projected = Scratch::of(scratch.projected, static_cast<int64_t>(rows) * inner);
-            context = Scratch::of(scratch.context, static_cast<int64_t>(rows) * std::max(inner, width));
-            apply(block.source.inward, h, rows, projected);
-            share_out(rows, [&](int n) {
-                read_source(block.source, step.sources[step.source_of[n / step.tokens]], b,
-                            projected + static_cast<int64_t>(n) * inner, context + static_cast<int64_t>(n) * inner);
-            });
-            y = Scratch::of(scratch.hidden, static_cast<int64_t>(rows) * width);
-            apply(block.source.outward, context, rows, y);
-            leave(block, block.around_source, x, y, rows, width);
-        }
-        feed_forward(block, x, rows, width);
+        now.ids = ids.data(), now.lengths = lengths.data(), now.tokens = 1;
+        now.best += now.rows, now.best_ids += now.rows, now.ended += now.rows;
     }
-    if (stack->final_norm.kind) normalise(stack->final_norm, x, rows, width, x);
-    if (output_scale != 1.0f)
-        for (int64_t i = 0; i < static_cast<int64_t>(rows) * width; i++) x[i] *= output_scale;
-    if (step.logits) return apply(*scores, x, rows, step.logits);
-    if (step.tokens > 1)  // only the last place of each row is asked for
-        for (int r = 0; r < step.rows; r++)
-            std::memmove(x + static_cast<int64_t>(r) * width, x + (static_cast<int64_t>(r + 1) * step.tokens - 1) * width,
-                         width * sizeof(float));
-    bool listed = step.sources && step.rows && step.sources[step.source_of[0]].listed;  // all sentences, or none
-    listed ? choose_from_lists(*scores, x, step) : choose(*scores, x, step);
 }
 
 }  // extern "C"

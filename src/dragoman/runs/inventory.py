@@ -27,7 +27,7 @@ SIDE = r"(joint|source|target)(\.(bytes|pipeline|pieces))?\.(json|model)"
 OURS = "|".join(  # every file of a run, by its name
     (
         r"(run\.toml|log\.jsonl)(\.new)?",
-        r"\.lock",
+        r"\.(lock|begun)",
         rf"checkpoints/step-\d+{REPLACED}/((weights|optimizer|carried)\.safetensors|(state|manifest)\.json)",
         rf"model{REPLACED}/(weights\.safetensors|(config|manifest)\.json)",
         rf"(model{REPLACED}/)?tokenizer{REPLACED}/((tokenizer|manifest)\.json|{SIDE})",
@@ -239,7 +239,7 @@ def is_measured(line: dict[str, Any]) -> bool:
 
 
 def finite(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and math.isfinite(value) else None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def whole_number(value: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Literal
 
 import torch
@@ -11,13 +12,31 @@ from torch import Tensor
 from dragoman.decoding.maps import AttentionMap, align_words, by_word
 from dragoman.evaluation.alignment import alignment_error, read_pharaoh
 from dragoman.seeing.looked import AttentionLayer, BestHead, GoldLinks, Side, Tokens, WordWeights
-from dragoman.seeing.packed import pack
+from dragoman.seeing.packed import Packed, pack, pack_each
 
 DIGITS = 4  # of a weight
+LITTLE, FEW = 0.2, 0.5  # shares below which a word may have been dropped, and output words tell nothing of it
 LIT = 0.5  # a source word is lit whose weight is at least this share of the largest
 
 
-def show_map(found: AttentionMap, queries: Side, keys: Side, sides: dict[Side, Tokens]) -> AttentionLayer:
+def show_maps(
+    maps: Sequence[AttentionMap], queries: Side, keys: Side, sides: dict[Side, Tokens]
+) -> list[AttentionLayer]:
+    """Maps of one kind, in their order. Those with as many heads are rounded together."""
+    shown: list[AttentionLayer] = []
+    for _, run in groupby(maps, key=lambda found: found.weights.shape):
+        some = list(run)
+        weights = torch.stack([found.weights for found in some])
+        packed = zip(
+            pack_each(weights, DIGITS),
+            pack_each(by_word(weights, sides[queries].words, sides[keys].words), DIGITS),
+            strict=True,
+        )
+        shown += [show_map(found, queries, keys, *two) for found, two in zip(some, packed, strict=True)]
+    return shown
+
+
+def show_map(found: AttentionMap, queries: Side, keys: Side, weights: Packed, words: Packed) -> AttentionLayer:
     assert found.scores is not None
     seen = found.visible or [found.weights.shape[-1]] * found.weights.shape[-2]
     return AttentionLayer(
@@ -26,11 +45,11 @@ def show_map(found: AttentionMap, queries: Side, keys: Side, sides: dict[Side, T
         number=found.number,
         queries=queries,
         keys=keys,
-        weights=pack(found.weights, DIGITS),
+        weights=weights,
         scores=pack(found.scores),
         visible=found.visible,
         unmasked=pack(found.without_mask(), DIGITS) if found.visible else None,
-        by_word=pack(by_word(found.weights, sides[queries].words, sides[keys].words), DIGITS),
+        by_word=words,
         entropy=[round(bits, 3) for bits in found.entropy()],
         most_entropy=round(sum(math.log2(count) for count in seen) / len(seen), 3),
     )
@@ -57,7 +76,16 @@ def show_words(weights: Float[Tensor, "T S"], source: Tokens, target: Tokens) ->
         links=[row.nonzero().flatten().tolist() for row in lit],
         coverage=pack(coverage, 2),
         least=int(coverage.argmin()),
+        dropped=seems_dropped(coverage, len(words)),
     )
+
+
+def seems_dropped(coverage: Float[Tensor, " S"], written: int) -> bool:
+    """Whether the word that was looked at least has much less than a source word gets on the mean, written / source.
+
+    Where much fewer words are written than read, as of a date in words, each stands for several: nothing is said."""
+    mean = written / len(coverage)
+    return mean >= FEW and float(coverage.min()) < LITTLE * mean
 
 
 def against_gold(

@@ -135,7 +135,7 @@ def nearest(
 def sentence(tokens: int, width: int, shares: list[float]) -> str:
     return (
         f"{tokens:,} tokens, {width} numbers each, seen from the side where they differ most. The two directions hold "
-        f"{shares[0]:.1%} and {shares[1]:.1%} of the variance, so what is near here need not be near. Neighbours are "
-        "found by all numbers: by cosine, the angle alone, or by dot product, which also grows with length. They are "
-        "not the same."
+        f"{100 * shares[0]:.1f} % and {100 * shares[1]:.1f} % of the variance, so what is near here need not be near. "
+        "Neighbours are found by all numbers: by cosine, the angle alone, or by dot product, which also grows with "
+        "length. They are not the same."
     )

@@ -10,8 +10,10 @@ from torch import Tensor
 from dragoman.decoding.maps import AttentionMap
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1f; --paper: #ffffff; --faint: #8a8a94; --cell: 37, 99, 235; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e8ee; --paper: #16161a; --cell: 96, 165, 250; } }
+:root { color-scheme: light dark; --ink: #1b1b1f; --paper: #ffffff; --faint: #61616b; --cell: 37, 99, 235; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8e8ee; --paper: #16161a; --faint: #a0a0aa; --cell: 96, 165, 250; }
+}
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 75rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin: 2.5rem 0 .25rem; font-weight: 600; }
@@ -22,7 +24,8 @@ table { border-collapse: collapse; } th { font-weight: 400; font-size: .85rem; w
 thead th { writing-mode: vertical-rl; rotate: 180deg; text-align: left; padding: .25rem 0; }
 tbody th { text-align: right; padding-right: .5rem; }
 td { width: 1.5rem; height: 1.5rem; background: rgba(var(--cell), var(--w)); border: 1px solid rgba(127,127,127,.15); }
-.small th { display: none; } .small td { width: .5rem; height: .5rem; border: 0; }
+thead td { width: auto; height: auto; background: none; border: 0; }
+.small th, .small thead { display: none; } .small td { width: .5rem; height: .5rem; border: 0; }
 summary { cursor: pointer; color: var(--faint); }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -48,7 +51,7 @@ def page(title: str, body: str, style: str = STYLE, policy: str = POLICY) -> str
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title><style>{style}</style></head>\n"
-        f"<body><h1>{escape(title)}</h1>{body}\n</body></html>\n"
+        f"<body><main><h1>{escape(title)}</h1>{body}\n</main></body></html>\n"
     )
 
 
@@ -62,7 +65,8 @@ def section(shown: Shown) -> str:
     )
     return (
         f"<section><h2>{escape(shown.source)} → {escape(shown.output)}</h2>"
-        f'<div class="scroll">{grid(mean_weights(cross), cross[0], small=False)}</div>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="mean over all heads">'
+        f"{grid(mean_weights(cross), cross[0], small=False)}</div>"
         f'<details><summary>every head of every decoder block</summary><div class="heads">{heads}</div></details>'
         f"</section>"
     )
@@ -86,7 +90,7 @@ def grid(weights: Float[Tensor, "Q K"], labels: AttentionMap, *, small: bool) ->
         for query, row in zip(labels.queries, weights.tolist(), strict=True)
     )
     kind = ' class="small"' if small else ""
-    return f"<table{kind}><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<table{kind}><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def cells(row: list[float], query: str, keys: list[str]) -> str:

@@ -12,6 +12,7 @@ from dragoman.config import Settings
 from dragoman.decoding.translate import Translator
 from dragoman.decoding.watch import watch_translation
 from dragoman.runs.checkpoint import checkpoint_folder, is_whole
+from dragoman.runs.inventory import progress_of, read_settings
 from dragoman.runs.record import read_log, read_toml
 from dragoman.runs.weights import load_weights, read_tensors
 from dragoman.seeing.attention import DIGITS, mean_over_heads
@@ -63,7 +64,7 @@ class Flip(Settings):
 
 class Training(Settings):
     counted: str  # what the loss is a mean over: tokens, texts, images
-    finished: bool
+    finished: bool  # nothing follows: the last validation was made and the best model saved
     steps: int  # planned
     reports: Reports
     validations: Validations
@@ -78,12 +79,13 @@ def history(run: Path, opener: Opener | None = None) -> Training | None:
     if not (run / "run.toml").is_file():
         return None
     lines = read_log(run / "log.jsonl")
+    progress = progress_of(run, read_settings(run), lines)
     reports = [line for line in lines if line["kind"] == "report"]
     validations = [line for line in lines if line["kind"] == "validation"]
     steps = read_toml(run / "run.toml").get("training", {}).get("steps") or 0
     return Training(
         counted=reports[-1].get("counted", "tokens") if reports else "tokens",
-        finished=bool(reports) and reports[-1]["step"] >= steps,
+        finished=progress.is_finished,
         steps=steps,
         reports=Reports(
             minutes=[round(line["seconds"] / 60, 3) for line in reports],

@@ -129,7 +129,8 @@ def layer_section(one: FeatureMaps) -> str:
         f"dark everywhere: {one.silent():.0%}"
     )
     picture = embedded(sheet(one.maps), one.layer, side=4 * SIDE)
-    return f'<section><h2>{escape(one.layer)}</h2><p>{numbers}</p><div class="scroll">{picture}</div></section>'
+    scrolls = f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(one.layer)}">{picture}</div>'
+    return f"<section><h2>{escape(one.layer)}</h2><p>{numbers}</p>{scrolls}</section>"
 
 
 def embedded(picture: UInt8[np.ndarray, "H W ..."], name: str, side: int = SIDE) -> str:

@@ -3,6 +3,7 @@
     GET  /  /app.js  /app.css       the page, as built
     GET  /api/page                  everything there is to see, of the text looked at last
     GET  /api/training              the curves, while a run goes on
+    GET  /api/waiting               whether a page looks on that was not told yet how the run ended
     GET  /save                      the page as one file, of the text looked at last
     POST /api/look                  {"text", "target", "gold", "beam", "force"}; of an image: live_images.py
     POST /api/arithmetic            {"text"}
@@ -13,11 +14,13 @@ can talk to it through the browser, and asks the model one thing at a time.
 
 import json
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +31,15 @@ from dragoman.errors import DataError, DragomanError, MachineError, UsageError
 from dragoman.jobs.open import Learned, load
 from dragoman.runs.model import find_model
 from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic
-from dragoman.seeing.history import history
-from dragoman.seeing.look import look
+from dragoman.seeing.history import Training, history
+from dragoman.seeing.look import look, unfit
 from dragoman.seeing.looked import Look
-from dragoman.seeing.page import Answer, answer, built, page_data, saved_page
+from dragoman.seeing.page import Answer, PageData, answer, built, page_data, saved_page
 
 HERE = "127.0.0.1"
 LARGEST_BODY = 1 << 20
 LONGEST_TEXT = 5000  # letters
+LOOKS_ON = 5.0  # seconds since a page asked how the run goes, in which it still looks on
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'"
 )
@@ -67,7 +71,9 @@ class Subject:
         self.path = path
         self.one_at_a_time = threading.RLock()
         self.opened: tuple[float, Learned] | None = None
-        self.asked = LookRequest(text=text) if text else None  # last
+        self.asked = LookRequest.read({"text": text}, section="look") if text else None  # last
+        self.followed: float | None = None  # when a page asked last
+        self.told_the_end = False
 
     def learned(self) -> Learned | None:
         try:
@@ -80,23 +86,59 @@ class Subject:
 
     def needed(self) -> Learned:
         found = self.learned()
+        if found is None and not (self.path / "run.toml").exists():
+            find_model(self.path)  # which says what is missing
         if found is None:
             raise DataError("E-LOOK-05", f"{self.path} holds no model yet; a run saves one after its first validation")
         return found
 
     def page(self, *, live: bool) -> str:
         with self.one_at_a_time:
-            learned, asked = self.learned(), self.question()
-            seen = look_at(learned, asked) if learned is not None and asked is not None else None
-            data = page_data(self.path, learned, seen, options_of(asked), live=live)
+            data = self.data(live=live)
         return data.model_dump_json() if live else saved_page(data)
 
-    def question(self) -> LookRequest | None:
-        """The last one; before there was any, a run's own dev sentence."""
-        if self.asked is None and (run := history(self.path)) is not None and run.flips:
-            source = run.flips[-1].sentences[0].source
-            return LookRequest(text=source[:LONGEST_TEXT]) if source.strip() else None
-        return self.asked
+    def page_for_a_browser(self) -> str:
+        """A note is kept of whether it holds the end of the run: what is finished now will be so in it."""
+        training = self.training()
+        self.followed = inf  # however long it takes
+        try:
+            page = self.page(live=True)
+        finally:
+            self.followed = time.monotonic()
+        self.told_the_end = training is not None and training.finished
+        return page
+
+    def data(self, *, live: bool) -> PageData:
+        learned, asked = self.learned(), self.asked or self.dev_sentence()
+        seen = None if learned is None or asked is None else self.seen(learned, asked)
+        return page_data(self.path, learned, seen, options_of(asked if seen else None), live=live)
+
+    def begin(self) -> None:
+        """Look at what the command named, so that what cannot be looked at is told there."""
+        if self.asked is not None and self.learned() is not None:
+            self.look(self.asked)
+
+    def seen(self, learned: Learned, asked: LookRequest) -> Look | None:
+        """None where this model cannot look at this: the curves and all else of the page are there all the same."""
+        with suppress(DragomanError):
+            return look_at(learned, asked)
+        return None
+
+    def dev_sentence(self) -> LookRequest | None:
+        """What a run's page shows before anyone asked; of images there is no text to show."""
+        learned = self.learned()
+        if learned is None or unfit(learned) or (run := history(self.path)) is None or not run.flips:
+            return None
+        source = run.flips[-1].sentences[0].source
+        return LookRequest(text=source[:LONGEST_TEXT]) if source.strip() else None
+
+    def training(self) -> Training | None:
+        self.followed = time.monotonic()
+        return history(self.path)
+
+    def waiting(self) -> bool:
+        """Whether a page looks on that was not told yet how the run ended."""
+        return self.followed is not None and time.monotonic() - self.followed < LOOKS_ON and not self.told_the_end
 
     def answer_to(self, body: Mapping[str, Any]) -> Answer:
         return self.look(LookRequest.read(body, section="look"))
@@ -142,9 +184,11 @@ class Handler(BaseHTTPRequestHandler):
             name, kind = BUILT[path]
             self.answer(lambda: built(name), kind)
         elif path == "/api/page":
-            self.answer(partial(self.subject.page, live=True))
+            self.answer(self.subject.page_for_a_browser)
         elif path == "/api/training":
             self.answer(self.training)
+        elif path == "/api/waiting":
+            self.answer(lambda: json.dumps(self.subject.waiting()))
         elif path == "/save":
             self.answer(partial(self.subject.page, live=False), "text/html", save_as="look.html")
         else:
@@ -160,7 +204,7 @@ class Handler(BaseHTTPRequestHandler):
             self.refuse(404, f"there is no {self.path} here")
 
     def training(self) -> str:
-        found = history(self.subject.path)
+        found = self.subject.training()
         return "null" if found is None else found.model_dump_json()
 
     def body(self) -> Any:

@@ -36,11 +36,12 @@ def look(
     force: Sequence[int] = (),
 ) -> Look:
     """Everything that there is to see. Of a model that reads images `text` is one: a file, or an array of rows and
-    columns with 1 or 3 channels. `target` is a reference to score; `gold` links the words of `text` to its words,
-    or to those of the output where there is no reference, as Pharaoh writes them (0-0 1-2); `force` are tokens that the
-    output must begin with, or that come next after a writer's text."""
+    columns with 1 or 3 channels. `target` is a reference to score, where it is not blank; `gold` links the words of
+    `text` to its words, or to those of the output where there is no reference, as Pharaoh writes them (0-0 1-2);
+    `force` are tokens that the output must begin with, or that come next after a writer's text."""
     refuse_wide(beam)
     learned: Any = load(model) if isinstance(model, str | Path) else model
+    target, gold = (given if given and given.strip() else None for given in (target, gold))
     if isinstance(learned, ImageModel):
         refuse_writing(target, gold, force)
         return look_at_image(learned, text)
@@ -64,13 +65,16 @@ def refuse_writing(target: str | None, gold: str | None, force: Sequence[int]) -
 def refuse_unfit(learned: Learned, text: str, target: str | None, gold: str | None) -> None:
     if not text.strip():
         raise UsageError("E-LOOK-01", "there is no text to look at; give a sentence")
-    if not isinstance(learned, Translator | TextWriter | Filler | Embedder | Classifier):
-        raise DataError(
-            "E-LOOK-02", "this model has no attention to look at; give a transformer, rnn, t5, gpt, bert or vit"
-        )
-    if not isinstance(learned, Translator | TextWriter) and not hasattr(learned.model, "reader"):
-        raise DataError(
-            "E-LOOK-02", "this classifier has no attention between words to look at; give one of the family bert"
-        )
+    if why := unfit(learned):
+        raise DataError("E-LOOK-02", why)
     if not isinstance(learned, Translator) and (target is not None or gold is not None):
         raise UsageError("E-LOOK-03", "a reference and its links are for translators, and this model is none")
+
+
+def unfit(learned: Learned) -> str:
+    """Why no text can be looked at with this model, in a sentence; "" where one can."""
+    if not isinstance(learned, Translator | TextWriter | Filler | Embedder | Classifier):
+        return "this model has no attention over texts to look at; give a transformer, rnn, t5, gpt or bert"
+    if not isinstance(learned, Translator | TextWriter) and not hasattr(learned.model, "reader"):
+        return "this classifier has no attention between words to look at; give one of the family bert"
+    return ""

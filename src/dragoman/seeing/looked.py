@@ -90,7 +90,8 @@ class WordWeights(Settings):
     weights: Packed  # target × source
     links: list[list[int]]  # for each target word, the source words to light
     coverage: Packed  # for each source word, the sum over all target words
-    least: int  # the source word with the least coverage: was it dropped?
+    least: int  # the source word with the least coverage
+    dropped: bool  # whether that is so little that the word may have been left out
 
 
 class Written(Ranked):

@@ -35,6 +35,22 @@ class Packed(Settings):
 
 def pack(tensor: Float[Tensor, "*shape"], digits: int | None = None) -> Packed:
     """With as many digits as fit, up to 4, or as many as asked for; what has no number is refused."""
+    whole, chosen = whole_numbers(tensor, digits)
+    return Packed(shape=tuple(tensor.shape), digits=chosen, data=base64.b64encode(whole.tobytes()).decode())
+
+
+def pack_each(stack: Float[Tensor, " N *shape"], digits: int) -> list[Packed]:
+    """Those along the first axis one by one, rounded together: a model has many small ones."""
+    whole, _ = whole_numbers(stack, digits)
+    shape = tuple(stack.shape[1:])
+    return [
+        Packed(shape=shape, digits=digits, data=base64.b64encode(one.tobytes()).decode())
+        for one in whole.reshape(len(stack), -1)
+    ]
+
+
+def whole_numbers(tensor: Float[Tensor, "*shape"], digits: int | None) -> tuple[Int[np.ndarray, " N"], int]:
+    """As they are stored, and with how many digits."""
     values = tensor.detach().double().flatten().numpy()
     hidden = np.isneginf(values)
     finite = np.where(hidden, 0.0, values)
@@ -43,8 +59,7 @@ def pack(tensor: Float[Tensor, "*shape"], digits: int | None = None) -> Packed:
     whole = round_as_printed(finite, chosen)
     if np.abs(whole).max(initial=0) > LARGEST:
         raise DataError("E-EXP-04", f"{np.abs(finite).max():,.0f} with {chosen} digits is too large to be packed")
-    data = np.where(hidden, MINUS_INFINITY, whole).astype("<i2").tobytes()
-    return Packed(shape=tuple(tensor.shape), digits=chosen, data=base64.b64encode(data).decode())
+    return np.where(hidden, MINUS_INFINITY, whole).astype("<i2"), chosen
 
 
 def refuse_strange(values: Float[np.ndarray, " N"]) -> None:

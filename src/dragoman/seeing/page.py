@@ -21,6 +21,7 @@ from dragoman.jobs.open import Learned, load
 from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic, patch_arithmetic, slides_arithmetic, toy_arithmetic
 from dragoman.seeing.embeddings import Embeddings, show_embeddings
 from dragoman.seeing.history import Training, history
+from dragoman.seeing.look import unfit
 from dragoman.seeing.looked import Look
 from dragoman.seeing.picture import pixels_of
 from dragoman.seeing.positions import Positions, show_positions
@@ -37,6 +38,7 @@ class ModelCard(Settings):
     task: str
     parameters: int
     shape: str
+    takes_text: bool  # whether there is something to see of a text that it is given
 
 
 class Answer(Settings):
@@ -66,7 +68,7 @@ def answer(path: Path, learned: Learned | None, seen: Look | None, asked: Mappin
         look=seen,
         arithmetic=[slides_arithmetic(), toy_arithmetic(), *([own] if own else [])],
         embeddings=None if learned is None else show_embeddings(learned, text),
-        python=python_for(path, text, asked),
+        python=python_for(path, text, asked) if seen else "",
     )
 
 
@@ -128,6 +130,7 @@ def card_of(path: Path, learned: Any) -> ModelCard:
         task=task,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         shape=model.config.shape(),
+        takes_text=not unfit(learned),
     )
 
 

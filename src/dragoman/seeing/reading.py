@@ -5,7 +5,7 @@ from dragoman.decoding.embed import Embedder
 from dragoman.decoding.fill import MASK, Filler
 from dragoman.decoding.watch import watch_reading
 from dragoman.errors import DataError
-from dragoman.seeing.attention import show_map
+from dragoman.seeing.attention import show_maps
 from dragoman.seeing.looked import Look, Mask, MaskCandidate, Side, Tokens
 from dragoman.seeing.tokens import show_tokens
 from dragoman.text.reading import clean
@@ -29,7 +29,7 @@ def look_at_reading(reader: Filler | Embedder | Classifier, text: str) -> Look:
         kind="fill" if asked else "read",
         text=text,
         source=sides["source"],
-        attention=[show_map(found, "source", "source", sides) for found in maps],
+        attention=show_maps(maps, "source", "source", sides),
         masks=show_masks(reader, text, ids) if isinstance(reader, Filler) and asked else [],
     )
 

@@ -1,7 +1,7 @@
 """A translator at work: one search told step by step, and one watched pass over what came out of it."""
 
 import time
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from dragoman.decoding.tree import Node, Tree
 from dragoman.decoding.watch import watch_translation
 from dragoman.errors import DataError, UsageError
 from dragoman.evaluation.scores import bleu, chrf
-from dragoman.seeing.attention import against_gold, mean_over_heads, show_map, show_words
+from dragoman.seeing.attention import against_gold, mean_over_heads, show_maps, show_words
 from dragoman.seeing.looked import (
     AttentionLayer,
     Beam,
@@ -52,12 +52,13 @@ def look_at_translation(
     tokenizers, special = translator.tokenizers, translator.tokenizers.special
     source = read_source(translator, text)
     width = translator.search.beam if beam is None else beam
-    searched = search(translator, source, width, force)
+    opened = read(translator, source)
+    searched = search(translator, opened, width, force)
     best = searched.outputs[0]
     whole = special.ended(best.tokens)
     watched = watch_translation(translator.model, tokenizers, source, best.tokens)
     sides: dict[Side, Tokens] = {
-        "source": show_tokens(tokenizers.source, source, after=special.end),
+        "source": show_tokens(tokenizers.source, source, text=clean(text), after=special.end),
         "given": show_tokens(tokenizers.target, whole[:-1], before=special.start),
         "written": show_tokens(tokenizers.target, whole[:-1], after=whole[-1]),
     }
@@ -67,14 +68,14 @@ def look_at_translation(
     looked = mean_over_heads([found for found in watched.maps if found.kind == "cross"])
     beams = [show_beam(translator, searched, width)]
     if width > 1:
-        beams.append(show_beam(translator, search(translator, source, 1, force), 1))
+        beams.append(show_beam(translator, search(translator, opened, 1, force), 1))
     return Look(
         kind="translate",
         text=text,
         **sides,
         forced=len(force),
         translation=show_outputs(translator, searched, looked, sides),
-        reference=None if target is None else judge(translator, source, target, best, width, force),
+        reference=None if target is None else judge(translator, opened, target, best, width, force),
         attention=layers,
         gold=links,
         steps=show_steps(watched, whole, tokenizers.target, looked),
@@ -99,12 +100,18 @@ def hold_against(
     tokenizers = translator.tokenizers
     [tokens] = tokenizers.target.encode([clean(target)])
     watched = watch_translation(translator.model, tokenizers, source, tokens)
-    written = show_tokens(tokenizers.target, tokens, after=tokenizers.special.end)
+    written = show_tokens(tokenizers.target, tokens, text=clean(target), after=tokenizers.special.end)
     return against_gold(gold, layers, watched.maps, sides["source"], written, "reference")
 
 
 def show_layers(maps: list[AttentionMap], sides: dict[Side, Tokens]) -> list[AttentionLayer]:
-    return [show_map(found, *SIDES[found.kind], sides) for found in maps]
+    """In the order of `maps`; those of one kind are worked on together."""
+    shown = {
+        layer.name: layer
+        for kind, (queries, keys) in SIDES.items()
+        for layer in show_maps([found for found in maps if found.kind == kind], queries, keys, sides)
+    }
+    return [shown[found.layer] for found in maps]
 
 
 def read_source(translator: Translator, text: str) -> list[int]:
@@ -121,20 +128,35 @@ def read_source(translator: Translator, text: str) -> list[int]:
 # ── the search ────────────────────────────────────────────────────────────────────────────
 
 
+class Opened(NamedTuple):
+    """A source as the encoder has read it, once for all searches: each begins with rows of its own."""
+
+    source: list[int]
+    writer: Any
+    state: Any
+    seconds: float
+
+
 @torch.inference_mode()
-def search(translator: Translator, source: list[int], width: int, force: list[int]) -> Searched:
+def read(translator: Translator, source: list[int]) -> Opened:
+    began = time.perf_counter()
+    writer = translator.lone_writer()
+    state = writer.encode(*make_source([source], translator.tokenizers.special))
+    return Opened(source, writer, state, time.perf_counter() - began)
+
+
+@torch.inference_mode()
+def search(translator: Translator, opened: Opened, width: int, force: list[int]) -> Searched:
     """As `translate` does it, but with as many outputs as there are beams: the tree's leaves."""
     special = translator.tokenizers.special
     refuse_unwritable(translator, force)
     config: SearchConfig = translator.search.changed({"beam": width, "nbest": width}, section="search")
-    longest = max(config.longest(len(source)), len(force) + 1)
+    longest = max(config.longest(len(opened.source)), len(force) + 1)
     tree = Tree(special, config.way())
     began = time.perf_counter()
-    writer = translator.lone_writer()
-    state = writer.encode(*make_source([source], special))
     prefixes = [force] if force else None
-    [outputs] = beam_search(writer, state, [longest], special, config, prefixes, tell=tree.grow)
-    seconds = time.perf_counter() - began
+    [outputs] = beam_search(opened.writer, opened.state, [longest], special, config, prefixes, tell=tree.grow)
+    seconds = opened.seconds + time.perf_counter() - began
     if not outputs:
         raise DataError("E-LOOK-04", "the search found no output that begins so; force other tokens")
     return Searched(outputs, tree.close(outputs, longest), seconds)
@@ -212,14 +234,14 @@ def text_of(translator: Translator, tokens: list[int]) -> str:
 
 @torch.inference_mode()
 def judge(
-    translator: Translator, source: list[int], target: str, shown: Hypothesis, width: int, force: list[int]
+    translator: Translator, opened: Opened, target: str, shown: Hypothesis, width: int, force: list[int]
 ) -> Reference:
     """Whom to blame for an output that is not the reference. The search looks for the best score: if the reference has
     a better one, the search missed it; else the model itself prefers its own. What was forced is nobody's fault, so
     the reference is held against what the search finds by itself."""
     [tokens] = translator.tokenizers.target.encode([clean(target)])
-    best = search(translator, source, width, []).outputs[0] if force else shown
-    log_prob = log_prob_of(translator, source, tokens)
+    best = search(translator, opened, width, []).outputs[0] if force else shown
+    log_prob = log_prob_of(translator, opened.source, tokens)
     score = worth(translator.search.way(), log_prob, len(tokens) + 1)
     verdict, words = compare(translator, target, tokens, score, best)
     numbers = f"(log p {log_prob:.2f} against {best.log_prob:.2f}; score {score:.3f} against {best.score:.3f})"

@@ -7,7 +7,7 @@ import torch
 from dragoman.decoding.generate import TextWriter
 from dragoman.decoding.watch import watch_text
 from dragoman.errors import DataError, UsageError
-from dragoman.seeing.attention import mean_over_heads, show_map
+from dragoman.seeing.attention import mean_over_heads, show_maps
 from dragoman.seeing.looked import Look, Side, Tokens, Written
 from dragoman.seeing.steps import show_steps
 from dragoman.seeing.tokens import show_tokens
@@ -48,7 +48,7 @@ def look_at_writing(writer: TextWriter, text: str, force: list[int]) -> Look:
             text=continuation, score=round(log_prob, 4), log_prob=round(log_prob, 4), seconds=round(seconds, 3),
             nbest=[], words=None, note="A language model looks at its own text.",
         ),
-        attention=[show_map(found, "given", "given", sides) for found in watched.maps],
+        attention=show_maps(watched.maps, "given", "given", sides),
         steps=show_steps(watched, whole, writer.tokenizer, mean_over_heads(watched.maps), back_only=True),
     )  # fmt: skip
 

@@ -5,7 +5,9 @@ question to those columns. Hashes have 64 bits: the chance that any two of ten m
 equal is one in four hundred thousand.
 """
 
+import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +20,7 @@ from jaxtyping import Bool, Int64
 from dragoman.errors import DataError
 from dragoman.text.corpus import Corpus, Dropped, Pair, Part, count_lines, misaligned
 from dragoman.text.drift import Trace, find_drift, marks_of
-from dragoman.text.reading import clean, is_utf8, read_blocks
+from dragoman.text.reading import clean, count_returns, end_in_lf, is_utf8, read_blocks
 
 Severity = Literal["error", "warning", "notice"]
 SHOWN = 5  # line numbers given with a finding
@@ -47,6 +49,7 @@ AS_THEY_ARE = "They are learned as they stand."
 ODD_BYTES = (  # what becomes of them in a sentence, and in a text that keeps its white space
     (b"\0", "NUL characters", "They are left out.", AS_THEY_ARE),
     (b"\r\n", "lines that end in CR LF", "The CR is left out.", "The CR is left out."),
+    (b"\r", "CR without LF", "Here they are spaces.", AS_THEY_ARE),
     (b"\xef\xbb\xbf", "byte order marks", "They are left out.", "One at the beginning is left out."),
     (b"\xe2\x80\xa8", "line separators (U+2028)", AS_SPACES, AS_THEY_ARE),
     (b"\xc2\x85", "next-line characters (U+0085)", AS_SPACES, AS_THEY_ARE),
@@ -288,25 +291,39 @@ def describe_shift(shift: int | None) -> str:
 
 
 def odd_bytes(path: Path, utf8: bool, *, keep_spaces: bool = False) -> list[Finding]:
-    """Notices about what stands in the file and is not text."""
-    looked_for = [odd for odd, *_ in ODD_BYTES if utf8 or odd.isascii()]
-    counts, first, lines = dict.fromkeys(looked_for, 0), dict.fromkeys(looked_for, 0), 0
+    """What stands in the file and is not text: notices, but for line ends that end no line."""
+    counts, first, lines = Counter[bytes](), dict[bytes, int](), 0
     try:
         for block in read_blocks(path):
-            for odd in looked_for:
-                if found := block.count(odd):
-                    first[odd] = first[odd] or lines + block.count(b"\n", 0, block.find(odd)) + 1
-                    counts[odd] += found
+            for odd, found in count_odd(block, utf8):
+                first.setdefault(odd, lines + block.count(b"\n", 0, find_odd(block, odd)) + 1)
+                counts[odd] += found
             lines += block.count(b"\n")
     except DataError:
         pass  # told already by the reading of pairs
     findings = []
     for odd, name, in_sentences, in_texts in ODD_BYTES:
-        if counts.get(odd):
+        if counts[odd]:
             fate = in_texts if keep_spaces else in_sentences
-            sentence = f"{path} has {counts[odd]:,} {name} (first: line {first[odd]:,}). {fate}"
-            findings.append(Finding("odd-bytes", "notice", counts[odd], (first[odd],), sentence))
+            ends = odd == b"\r" and counts[odd] > lines
+            advice = f"Only LF ends a line. {end_in_lf(path)}." if ends else fate
+            sentence = f"{path} has {counts[odd]:,} {name} (first: line {first[odd]:,}). {advice}"
+            severity: Severity = "error" if ends else "notice"
+            findings.append(Finding("odd-bytes", severity, counts[odd], (first[odd],), sentence))
     return findings
+
+
+def count_odd(block: bytes, utf8: bool) -> Iterator[tuple[bytes, int]]:
+    for odd, *_ in ODD_BYTES:
+        if utf8 or odd.isascii():
+            found = count_returns(block) if odd == b"\r" else block.count(odd)
+            if found:
+                yield odd, found
+
+
+def find_odd(block: bytes, odd: bytes) -> int:
+    lone = re.search(rb"\r(?!\n)", block) if odd == b"\r" else None
+    return lone.start() if lone else block.find(odd)
 
 
 def leaks(table: Table, other: Table) -> list[Finding]:

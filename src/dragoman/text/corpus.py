@@ -23,7 +23,15 @@ from typing import Any, Literal, NamedTuple
 
 from dragoman.errors import DataError, UsageError
 from dragoman.text.drift import Drift, find_drift, trace
-from dragoman.text.reading import clean, is_compressed, read_blocks, read_lines, refuse_encoding, refuse_missing
+from dragoman.text.reading import (
+    clean,
+    is_compressed,
+    old_line_ends,
+    read_blocks,
+    read_lines,
+    refuse_encoding,
+    refuse_missing,
+)
 from dragoman.text.tmx import read_tmx, tmx_languages
 
 Kind = Literal["plain", "tsv", "jsonl", "tmx"]
@@ -31,6 +39,7 @@ KINDS: dict[str, Kind] = {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}
 FOREIGN = {".csv", ".json", ".parquet", ".xlsx", ".ods", ".docx", ".pdf", ".zip", ".xliff", ".xlf", ".po"}
 FLAT_KEYS = (("src", "tgt"), ("source", "target"))
 EXPECTED = "Expected: SOURCE TARGET (two line-aligned files), several such pairs, or any number of .tsv, .jsonl or .tmx"
+FEW = 1000  # sources among which nearly surely some are set apart
 AN_EMPTY_SIDE = "an empty side"
 ONE_LANGUAGE = "only one of the two languages"
 ISO_639_1 = (
@@ -88,15 +97,23 @@ class Corpus:
             yield from self.read(part, dropped)
 
     def read(self, part: Part, dropped: Dropped) -> Iterator[Pair]:
+        source, target = self.wanted(part)
         match part.kind:
             case "plain":
                 return read_plain(part.paths[0], part.paths[1], self.encoding)
             case "tsv":
                 return read_tsv(part.paths[0], self.encoding)
             case "jsonl":
-                return read_jsonl(part.paths[0], self.encoding, self.source_language, self.target_language)
+                return read_jsonl(part.paths[0], self.encoding, source, target)
             case "tmx":
-                return read_memory(part.paths[0], self.source_language, self.target_language, dropped)
+                return read_memory(part.paths[0], source, target, dropped)
+
+    def wanted(self, part: Part) -> tuple[str | None, str | None]:
+        """The languages to look for in a file of several: those given, else those of the first part, where the order
+        of the keys may be another."""
+        if part is self.parts[0] or part.kind in ("plain", "tsv"):
+            return self.source_language, self.target_language
+        return self.languages[0] or None, self.languages[1] or None
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -119,6 +136,21 @@ class Corpus:
         source, target = self.guess_languages(self.parts[0])
         return self.source_language or source, self.target_language or target
 
+    @cached_property
+    def sides(self) -> tuple[str, str]:
+        """What the two sides are called where people read it: by language, else by file, column or key."""
+        part = self.parts[0]
+        match part.kind:
+            case "plain":
+                names = (part.paths[0].name, part.paths[1].name)
+            case "tsv":
+                names = ("first column", "second column")
+            case "jsonl":
+                names = jsonl_keys(part.paths[0], self.encoding, self.source_language, self.target_language)
+            case "tmx":
+                names = ("source", "target")
+        return self.languages[0] or names[0], self.languages[1] or names[1]
+
     def guess_languages(self, part: Part) -> tuple[str, str]:
         match part.kind:
             case "plain":
@@ -126,7 +158,8 @@ class Corpus:
             case "tsv":
                 return languages_in(plain_name(part.paths[0]))
             case "jsonl":
-                return jsonl_languages(part.paths[0], self.encoding, self.source_language, self.target_language)
+                keys = jsonl_keys(part.paths[0], self.encoding, self.source_language, self.target_language)
+                return ("", "") if keys in FLAT_KEYS else keys
             case "tmx":
                 return tmx_languages(part.paths[0], self.source_language, self.target_language)
 
@@ -193,7 +226,12 @@ def name_of(part: Part) -> str:
 def language_of(path: Path) -> str:
     """`de` for corpus.de.gz; a region may follow, as in `pt-br`."""
     ending = plain_name(path).rpartition(".")[2].lower().replace("_", "-")
-    return ending if ending.split("-")[0] in LANGUAGES and ending.count("-") < 2 else ""
+    return ending if is_language(ending) else ""
+
+
+def is_language(name: str) -> bool:
+    code = name.lower().replace("_", "-")
+    return code.split("-")[0] in LANGUAGES and code.count("-") < 2
 
 
 def languages_in(name: str) -> tuple[str, str]:
@@ -230,7 +268,7 @@ def read_jsonl(path: Path, encoding: str, source: str | None, target: str | None
             yield Pair("", "")
             continue
         texts = parse_row(path, number, line)
-        keys = keys or choose_keys(texts, source, target)
+        keys = keys or choose_keys(path, texts, source, target)
         found: list[Any] = [texts.get(key) for key in keys]
         if not all(isinstance(text, str) for text in found):
             missing = next(key for key, text in zip(keys, found, strict=True) if not isinstance(text, str))
@@ -252,20 +290,36 @@ def parse_row(path: Path, number: int, line: str) -> dict[str, Any]:
     return texts
 
 
-def choose_keys(texts: dict[str, Any], source: str | None, target: str | None) -> tuple[str, str]:
-    """Flat keys if they are there, else the languages asked for, else the first two that hold text."""
+def choose_keys(path: Path, texts: dict[str, Any], source: str | None, target: str | None) -> tuple[str, str]:
+    """The languages asked for, else flat keys, else the two that are language codes, else the two that hold text."""
+    if source in texts and target in texts:
+        return str(source), str(target)
     flat = next((keys for keys in FLAT_KEYS if keys[0] in texts and keys[1] in texts), None)
     if flat is not None:
         return flat
     written = [key for key, text in texts.items() if isinstance(text, str)]
-    source = source or next((key for key in written if key != target), "src")
-    return source, target or next((key for key in written if key != source), "tgt")
+    open_sides = (source, target).count(None)
+    likely = likely_keys(texts, [key for key in written if key not in (source, target)], open_sides)
+    if len(likely) > open_sides > 0:
+        raise DataError(
+            "E-DATA-05", f"{path} has text under {', '.join(written)}; choose two of them with --src and --tgt."
+        )
+    rest = iter(likely)
+    return source or next(rest, "src"), target or next(rest, "tgt")
 
 
-def jsonl_languages(path: Path, encoding: str, source: str | None, target: str | None) -> tuple[str, str]:
-    for line in islice(read_lines(path, encoding), 1):
-        keys = choose_keys(parse_row(path, 1, line), source, target) if line.strip() else ("", "")
-        return ("", "") if keys in FLAT_KEYS else keys
+def likely_keys(texts: dict[str, Any], keys: list[str], wanted: int) -> list[str]:
+    """Those that are language codes, if there are enough of them. `id` is Indonesian, but not over a lone word."""
+    codes = [key for key in keys if is_language(key)]
+    sure = [key for key in codes if key != "id" or " " in texts[key].strip()]
+    return next((found for found in (sure, codes) if len(found) >= wanted), keys)
+
+
+def jsonl_keys(path: Path, encoding: str, source: str | None, target: str | None) -> tuple[str, str]:
+    """Those of the first line that has any."""
+    for number, line in enumerate(read_lines(path, encoding), start=1):
+        if line.strip():
+            return choose_keys(path, parse_row(path, number, line), source, target)
     return "", ""
 
 
@@ -292,19 +346,21 @@ def count_lines(path: Path) -> int:
     return lines + (not block.endswith(b"\n"))
 
 
-def check_alignment(corpus: Corpus) -> None:
-    """Raises E-DATA-01 where two plain files have different numbers of lines; asked before any training."""
+def check_alignment(corpus: Corpus, consequence: str = "") -> None:
+    """Raises E-DATA-01 where two plain files have different numbers of lines; asked before any work."""
     for part in corpus.parts:
         if part.kind == "plain" and len({count_lines(path) for path in part.paths}) > 1:
-            raise misaligned(part.paths[0], part.paths[1], corpus.encoding, consequence="Nothing was trained. ")
+            raise misaligned(part.paths[0], part.paths[1], corpus.encoding, consequence)
 
 
 def misaligned(source: Path, target: Path, encoding: str, consequence: str = "") -> DataError:
-    drift = find_drift(trace(read_lines(source, encoding)), trace(read_lines(target, encoding)))
+    ends = [why for why in map(old_line_ends, (source, target)) if why]
+    drift = None if ends else find_drift(trace(read_lines(source, encoding)), trace(read_lines(target, encoding)))
     return DataError(
         "E-DATA-01",
-        f"{source} has {count_lines(source):,} lines, {target} has {count_lines(target):,}. {describe(drift)} "
-        f"{consequence}See: dragoman data check {shlex.quote(str(source))} {shlex.quote(str(target))}",
+        f"{source} has {count_lines(source):,} lines, {target} has {count_lines(target):,}. "
+        f"{' '.join(ends) or describe(drift)} {consequence}"
+        f"See: dragoman data check {shlex.quote(str(source))} {shlex.quote(str(target))}",
     )
 
 
@@ -350,6 +406,17 @@ def fingerprint(path: Path) -> str:
 
 def files_in(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
+def share_for(sources: Sequence[str], share: float) -> float:
+    """The share to set apart. A few sources may all fall on one side of it: then it is moved, so that the first of them
+    by its hash is set apart, and the others are not."""
+    if len({part_of(source) < share for source in islice(sources, FEW)}) > 1:
+        return share
+    places = sorted({part_of(source) for source in sources})
+    if len(places) < 2 or places[0] < share <= places[-1]:
+        return share
+    return (places[0] + places[1]) / 2
 
 
 def part_of(source: str, seed: int = 0) -> float:

@@ -143,7 +143,7 @@ def read_blocks(path: Path) -> Iterator[bytes]:
         while chunk := file.read(BLOCK):
             end = chunk.rfind(b"\n") + 1
             if len(rest) + (chunk.find(b"\n") if end else len(chunk)) > LONGEST_LINE:
-                raise too_long(path, lines + 1)
+                raise too_long(path, lines + 1, chunk)
             if not end:
                 rest += chunk
                 continue
@@ -154,7 +154,9 @@ def read_blocks(path: Path) -> Iterator[bytes]:
             yield rest
 
 
-def too_long(path: Path, line: int) -> DataError:
+def too_long(path: Path, line: int, chunk: bytes) -> DataError:
+    if are_line_ends(chunk):
+        return DataError("E-DATA-07", with_old_ends(path))
     return DataError(
         "E-DATA-07",
         f"{path} has a line of more than {LONGEST_LINE:,} bytes (line {line:,}); a line is one sentence. "
@@ -234,8 +236,39 @@ def advise(path: Path, block: bytes) -> str:
 
 
 def convert(path: Path, options: str) -> str:
-    verb, unpacked = ("Unpack it and convert", path.with_suffix("")) if is_compressed(path) else ("Convert", path)
-    return f"{verb}: iconv {options} -t utf-8 {shlex.quote(str(unpacked))} > NEW"
+    return f"{unpacked(path)}: iconv {options} -t utf-8 {plain_file(path)} > NEW"
+
+
+def unpacked(path: Path) -> str:
+    return "Unpack it and convert" if is_compressed(path) else "Convert"
+
+
+def plain_file(path: Path) -> str:
+    return shlex.quote(str(path.with_suffix("") if is_compressed(path) else path))
+
+
+def count_returns(block: bytes) -> int:
+    """CR without LF."""
+    return block.count(b"\r") - block.count(b"\r\n")
+
+
+def old_line_ends(path: Path) -> str:
+    """What to do about a file whose lines end as on a Macintosh of old, in CR alone; nothing about any other."""
+    with open_bytes(path) as file:
+        block = file.read(BLOCK)
+    return with_old_ends(path) if are_line_ends(block) else ""
+
+
+def with_old_ends(path: Path) -> str:
+    return f"{path} has lines that end in CR alone. {end_in_lf(path)}."
+
+
+def are_line_ends(block: bytes) -> bool:
+    return count_returns(block) > block.count(b"\n")
+
+
+def end_in_lf(path: Path) -> str:
+    return f"{unpacked(path)}: tr '\\r' '\\n' < {plain_file(path)} > NEW"
 
 
 # Control characters that are not white space, halves of surrogate pairs, and byte order marks in the middle of a text.

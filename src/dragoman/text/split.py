@@ -54,9 +54,10 @@ def kept(corpus: Corpus, dropped: Dropped) -> Iterator[Pair]:
 
 def find_borders(places: Float64[np.ndarray, " N"], valid: float | int, test: float | int) -> tuple[float, float]:
     """Below the first border is test, below the second valid, above it train."""
+    refuse_negative(valid, test)
     in_order = np.sort(places)
     shares = [amount if amount < 1 else amount / max(len(places), 1) for amount in (test, valid)]
-    if min(shares) < 0 or sum(shares) >= 1:
+    if sum(shares) >= 1:
         raise UsageError(
             "E-USE-04",
             f"valid {valid:g} and test {test:g} leave nothing to train on, of {len(places):,} pairs; ask for less.",
@@ -64,6 +65,14 @@ def find_borders(places: Float64[np.ndarray, " N"], valid: float | int, test: fl
     first = float(test) if test < 1 else border_after(in_order, int(test))
     start = int(np.searchsorted(in_order, first))
     return first, first + valid if valid < 1 else border_after(in_order, start + int(valid))
+
+
+def refuse_negative(valid: float | int, test: float | int) -> None:
+    for name, amount in (("valid", valid), ("test", test)):
+        if not amount >= 0:
+            raise UsageError(
+                "E-USE-04", f"{name} {amount:g} cannot be; give a share below 1, a number of pairs, or 0 for none."
+            )
 
 
 def border_after(in_order: Float64[np.ndarray, " N"], count: int) -> float:

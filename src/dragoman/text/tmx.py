@@ -20,10 +20,12 @@ CODE = {"bpt", "ept", "ph", "it", "ut"}  # what these hold is markup of the orig
 
 
 def read_tmx(path: Path, source: str | None = None, target: str | None = None) -> Iterator[tuple[str, str] | None]:
-    """Source and target text of each unit, None where it lacks one; languages not given are the first ones met."""
+    """Source and target text of each unit, None where it lacks one. Languages not given are those of the first unit;
+    one that leaves a choice is refused."""
     met: dict[str, None] = {}
-    paired = False
+    paired, asked = False, [language for language in (source, target) if language]
     for unit in read_units(path):
+        refuse_to_choose(path, unit, asked)
         source, target = choose_languages(unit, source, target)
         texts = text_in(unit, source), text_in(unit, target)
         paired = paired or None not in texts
@@ -122,6 +124,12 @@ def choose_languages(unit: dict[str, str], source: str | None, target: str | Non
         elif target is None and not (source and speaks(source, language)):
             target = language if source and speaks(general, source) else general
     return source, target
+
+
+def refuse_to_choose(path: Path, unit: dict[str, str], asked: list[str]) -> None:
+    others = [language for language in unit if not any(speaks(one, language) for one in asked)]
+    if len(asked) + len({language.split("-")[0] for language in others}) > 2 > len(asked):
+        raise DataError("E-DATA-05", f"{path} has texts in {', '.join(unit)}; choose two of them with --src and --tgt.")
 
 
 def speaks(wanted: str, language: str) -> bool:

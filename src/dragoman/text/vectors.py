@@ -35,9 +35,11 @@ def to_binary(words: Sequence[str], vectors: Float[np.ndarray, "V D"]) -> bytes:
     return f"{len(words)} {vectors.shape[1]}\n".encode() + b"".join(rows)
 
 
-def to_json(words: Sequence[str], vectors: Float[np.ndarray, "V D"]) -> bytes:
+def to_json(texts: Sequence[str], vectors: Float[np.ndarray, "V D"]) -> bytes:
+    """A row for each, for the same text may stand there twice."""
     rounded = ([float(f"{x:.6g}") for x in vector] for vector in vectors.tolist())
-    return json.dumps(dict(zip(words, rounded, strict=True)), ensure_ascii=False).encode("utf-8")
+    rows = [{"text": text, "vector": vector} for text, vector in zip(texts, rounded, strict=True)]
+    return json.dumps(rows, ensure_ascii=False).encode("utf-8")
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────

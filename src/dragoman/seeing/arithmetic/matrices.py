@@ -78,11 +78,16 @@ class Arithmetic(Settings):
     title: str
     note: str  # what these numbers are
     words: tuple[str, ...]  # those shown
+    counted: str = "words"  # what they are, after their number: "tokens", "of 10 tokens"
     heads: int
     width: int
     head_width: int
     stages: tuple[Stage, ...]
     shuffle: Shuffle | None = None
+
+
+def counted(tokens: Sequence[str]) -> str:
+    return f"of {len(tokens)} tokens" if len(tokens) > SHOWN else "tokens"
 
 
 def matrix(

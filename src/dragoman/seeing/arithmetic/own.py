@@ -22,7 +22,7 @@ from dragoman.modules.block import Block, Stack
 from dragoman.modules.embeddings import TokenEmbedding
 from dragoman.modules.positions import LearnedPositions, RelativePositions, SinusoidalPositions
 from dragoman.seeing.arithmetic.block import Case, stage, stages_of, work_through
-from dragoman.seeing.arithmetic.matrices import SHOWN, Arithmetic, Stage, matrix
+from dragoman.seeing.arithmetic.matrices import SHOWN, Arithmetic, Stage, counted, matrix
 from dragoman.seeing.arithmetic.recurrent import recurrent_arithmetic
 from dragoman.seeing.arithmetic.shuffle import shuffle_words
 from dragoman.text.reading import clean
@@ -77,6 +77,7 @@ def model_arithmetic(learned: Learned, text: str) -> Arithmetic | None:
         title=f"The first {'decoder' if case.hides else 'encoder'} block of this {family}, head 1 of {case.heads}",
         note=note_on(words),
         words=tuple(words[:SHOWN]),
+        counted=counted(words),
         heads=case.heads,
         width=states.shape[-1],
         head_width=case.worked.queries.shape[-1],

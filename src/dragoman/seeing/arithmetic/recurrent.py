@@ -25,7 +25,17 @@ from dragoman.models.rnn import Rnn
 from dragoman.modules.activations import tanh
 from dragoman.modules.attention import AdditiveScore, Attention, scaled_dot, watching
 from dragoman.seeing.arithmetic.block import stage, terms_of, weights_of
-from dragoman.seeing.arithmetic.matrices import SHOWN, Arithmetic, Matrix, Stage, Terms, as_short, matrix, numbered
+from dragoman.seeing.arithmetic.matrices import (
+    SHOWN,
+    Arithmetic,
+    Matrix,
+    Stage,
+    Terms,
+    as_short,
+    counted,
+    matrix,
+    numbered,
+)
 from dragoman.text.batches import make_batch
 from dragoman.text.reading import clean
 
@@ -95,6 +105,7 @@ def recurrent_arithmetic(translator: Translator, text: str) -> Arithmetic:
         title=f"{kind.capitalize()} attention of this rnn: how its decoder looks at the source",
         note=note_on(case),
         words=tuple(case.source[:SHOWN]),
+        counted=counted(case.source),
         heads=1,
         width=case.numbers.states.shape[1],
         head_width=case.numbers.queries.shape[1],

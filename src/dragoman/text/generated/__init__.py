@@ -61,6 +61,7 @@ def write_corpus(kind: str, out: Path, *, count: int, valid: int, test: int, see
     kinds = kind.split("+")
     for one in kinds:
         find_kind(one)
+    refuse_numbers({"count": (count, 1), "valid": (valid, 0), "test": (test, 0)})
     several = [f"test-{one}" for one in kinds] if len(kinds) > 1 else []
     parts: dict[str, list[Pair]] = {part: [] for part in ("train", "valid", "test", *several)}
     paths = [out / f"{part}.{side}" for part in parts for side in ("source", "target")]
@@ -93,6 +94,12 @@ def find_kind(kind: str) -> Draw:
             f"The kinds are {', '.join(KINDS)}",
         )
     return KINDS[kind]
+
+
+def refuse_numbers(asked: dict[str, tuple[int, int]]) -> None:
+    for name, (pairs, least) in asked.items():
+        if pairs < least:
+            raise UsageError("E-USE-04", f"{pairs} pairs were asked for ({name}); ask for {least} or more")
 
 
 def refuse_to_overwrite(out: Path, paths: list[Path]) -> None:
