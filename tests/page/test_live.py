@@ -19,6 +19,7 @@ from dragoman import models
 from dragoman.cli import main
 from dragoman.errors import MachineError
 from dragoman.models.bag import BagConfig
+from dragoman.models.cnn import CnnClassifierConfig
 from dragoman.models.mlp import MlpClassifierConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.rnn_classifier import RnnClassifierConfig
@@ -175,13 +176,14 @@ def run_of(folder, config, tokenizers, about):
     return folder
 
 
-@pytest.mark.parametrize("family", ["rnn", "bag", "mlp"])
+@pytest.mark.parametrize("family", ["rnn", "bag", "cnn", "mlp"])
 def test_a_model_that_cannot_be_looked_at_has_its_training_on_the_page(visit, tmp_path, family):
     tokenizers = learn_tokenizers(TokenizerConfig(kind="words"), [("image 8", "image 8")])
     size, images = len(tokenizers.source), {"size": (8, 8), "classes": ("a", "b")}
     config = {
         "rnn": RnnClassifierConfig(vocabulary=size, classes=("a", "b"), width=8, embedding=8),
         "bag": BagConfig(vocabulary=size, classes=("a", "b"), width=8),
+        "cnn": CnnClassifierConfig(**images, width=8, layers=2),
         "mlp": MlpClassifierConfig(**images, width=8),
     }[family]
     texts, about = (tokenizers, {"longest": 20}), {"images": {"mean": [0.5], "deviation": [0.5]}}

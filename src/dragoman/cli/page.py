@@ -42,8 +42,8 @@ def page(
     """
     from dragoman.cli.look import refuse_unseen
 
-    family = family_of(Path(model))
     is_run = (Path(model) / "run.toml").exists()  # whose curves are there to see, whatever it trains
+    family = family_of(Path(model))
     if not is_run:
         refuse_unseen(Path(model))
         refuse_cnn(model, family)
@@ -60,8 +60,7 @@ def page(
     subject = ImageSubject(Path(model), text) if family == "vit" else Subject(Path(model), text)
     if not is_run:
         subject.needed()  # a run may not have a model yet; a model's folder must
-    if subject.asked is not None and subject.learned() is not None:
-        subject.look(subject.asked)  # so that what cannot be looked at is told here
+    subject.begin()
     with serve(subject, port) as address:
         print(address, flush=True)
         print("dragoman: Ctrl-C ends the page", file=sys.stderr)
@@ -71,20 +70,6 @@ def page(
             webbrowser.open(address)
         threading.Event().wait()
     return 0
-
-
-def is_waiting(address: str) -> bool:
-    """Whether a browser looks at the page there that was not told yet how the run ended."""
-    from http.client import HTTPConnection, HTTPException
-
-    connection = HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=5)
-    try:
-        connection.request("GET", "/api/waiting")
-        return connection.getresponse().read() == b"true"
-    except (OSError, HTTPException):  # its process is gone
-        return False
-    finally:
-        connection.close()
 
 
 def family_of(model: Path) -> str:
@@ -103,6 +88,20 @@ def refuse_cnn(model: str, family: str) -> None:
         raise DataError(
             "E-LOOK-02", f"{model} is a cnn, whose feature maps are looked at by: dragoman look {model} IMAGE"
         )
+
+
+def is_waiting(address: str) -> bool:
+    """Whether a browser looks at the page there that was not told yet how the run ended."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=5)
+    try:
+        connection.request("GET", "/api/waiting")
+        return connection.getresponse().read() == b"true"
+    except (OSError, HTTPException):  # its process is gone
+        return False
+    finally:
+        connection.close()
 
 
 @contextmanager

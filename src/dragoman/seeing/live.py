@@ -34,7 +34,7 @@ from dragoman.seeing.arithmetic import Arithmetic, model_arithmetic
 from dragoman.seeing.history import Training, history
 from dragoman.seeing.look import look, unfit
 from dragoman.seeing.looked import Look
-from dragoman.seeing.page import Answer, answer, built, page_data, saved_page
+from dragoman.seeing.page import Answer, PageData, answer, built, page_data, saved_page
 
 HERE = "127.0.0.1"
 LARGEST_BODY = 1 << 20
@@ -94,9 +94,7 @@ class Subject:
 
     def page(self, *, live: bool) -> str:
         with self.one_at_a_time:
-            learned, asked = self.learned(), self.asked or self.dev_sentence()
-            seen = None if learned is None or asked is None else self.seen(learned, asked)
-            data = page_data(self.path, learned, seen, options_of(asked if seen else None), live=live)
+            data = self.data(live=live)
         return data.model_dump_json() if live else saved_page(data)
 
     def page_for_a_browser(self) -> str:
@@ -109,6 +107,16 @@ class Subject:
             self.followed = time.monotonic()
         self.told_the_end = training is not None and training.finished
         return page
+
+    def data(self, *, live: bool) -> PageData:
+        learned, asked = self.learned(), self.asked or self.dev_sentence()
+        seen = None if learned is None or asked is None else self.seen(learned, asked)
+        return page_data(self.path, learned, seen, options_of(asked if seen else None), live=live)
+
+    def begin(self) -> None:
+        """Look at what the command named, so that what cannot be looked at is told there."""
+        if self.asked is not None and self.learned() is not None:
+            self.look(self.asked)
 
     def seen(self, learned: Learned, asked: LookRequest) -> Look | None:
         """None where this model cannot look at this: the curves and all else of the page are there all the same."""
