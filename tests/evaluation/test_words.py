@@ -145,7 +145,9 @@ def test_vectors_come_back_from_every_format(vectors, tmp_path):
     with gzip.open(tmp_path / "a.txt.gz", "wb") as file:
         file.write(text)
     assert read_vectors(tmp_path / "a.txt.gz").words == words
-    assert list(json.loads(to_json(words, rows))) == words
+    told = json.loads(to_json([*words, words[0]], np.concatenate([rows, rows[:1]])))
+    assert [row["text"] for row in told] == [*words, words[0]]
+    np.testing.assert_allclose([row["vector"] for row in told[:-1]], rows, rtol=1e-5)
 
 
 DAMAGED = {

@@ -162,10 +162,9 @@ def make(
     known = [*pairs.KINDS, *pictures.KINDS]
     wrong = next((one for one in kind.split("+") if one not in known), None)
     if wrong is not None:
-        raise UsageError(
-            "E-USE-02",
-            f"there is no kind of generated data called {wrong!r}; {nearest(wrong, known)}",
-        )
+        told, listed = nearest(wrong, known), ", ".join(known)
+        others = "" if listed in told else f" The kinds are {listed}."
+        raise UsageError("E-USE-02", f"there is no kind of generated data called {wrong!r}; {told}{others}")
     write = pictures.write_pictures if kind in pictures.KINDS else pairs.write_corpus
     for path in write(kind, out, count=count, valid=valid, test=test, seed=seed):
         print(to_json({"file": str(path)}) if as_json else path)

@@ -18,12 +18,13 @@ FIRST_LINE = b"[run]\n"  # of every run.toml
 
 
 def is_begun(folder: Path) -> bool:
-    """Whether there is a run to go on with."""
+    """Whether there is a run to go on with. Where there are checkpoints it is one, whatever has become of its run.toml:
+    what is wrong with that is said when it is read."""
     settings = folder / "run.toml"
     if not settings.is_file():
         return False
     with settings.open("rb") as file:
-        return file.read(len(FIRST_LINE)) == FIRST_LINE
+        return file.read(len(FIRST_LINE)) == FIRST_LINE or any((folder / "checkpoints").glob("step-*"))
 
 
 def refuse_foreign(folder: Path) -> None:
