@@ -162,7 +162,7 @@ def make(
     known = [*pairs.KINDS, *pictures.KINDS]
     wrong = next((one for one in kind.split("+") if one not in known), None)
     if wrong is not None:
-        told, listed = nearest(wrong, known), ", ".join(known)
+        told, listed = nearest(wrong, known), ", ".join(sorted(known))
         others = "" if listed in told else f" The kinds are {listed}."
         raise UsageError("E-USE-02", f"there is no kind of generated data called {wrong!r}; {told}{others}")
     write = pictures.write_pictures if kind in pictures.KINDS else pairs.write_corpus
