@@ -16,7 +16,7 @@ from typing import Any
 
 import trials
 
-from dragoman.jobs.train import Report
+from dragoman.jobs.events import Report
 
 SAVED = 8  # the step whose save is cut off; the one before it that is saved is 4
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import trials
 
+from dragoman.jobs.events import Report
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Report
 from dragoman.runs.data import seal_data
 from dragoman.runs.files import seal
 from dragoman.runs.record import read_toml, write_toml

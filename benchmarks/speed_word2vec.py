@@ -21,7 +21,7 @@ from jaxtyping import Float
 from dragoman.evaluation.words import spearman
 from dragoman.jobs.embedding import words_per_step
 from dragoman.jobs.machine import keep_memory
-from dragoman.jobs.train import build_model
+from dragoman.jobs.run import build_model
 from dragoman.models.word_vectors import Word2VecConfig
 from dragoman.text.neighbours import BlockedText, count_words
 from dragoman.text.special import SpecialIds

@@ -8,7 +8,7 @@ import pytest
 from dragoman.cli import main
 from dragoman.cli.compare import show_table
 from dragoman.cli.display import Lines, Panel
-from dragoman.jobs.train import Report
+from dragoman.jobs.events import Report
 from dragoman.lab.stage import Stage
 from dragoman.runs.lock import only_writer
 from dragoman.seeing.comparison import Table

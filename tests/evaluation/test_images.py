@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dragoman.evaluation.numbers import explained_more, measure_numbers
-from dragoman.evaluation.overlap import EachOverlap, overlap_of
-from dragoman.evaluation.resampling import middle, paired_images, resampled
+from dragoman.evaluation.overlap import measure_masks, overlap_of
+from dragoman.evaluation.resampling import paired_images
 
 
 def test_r2_and_mean_error_by_hand():
@@ -69,13 +69,15 @@ def test_overlaps_of_single_images_make_that_of_all():
     random = np.random.default_rng(1)
     wanted, told = random.integers(0, 3, (2, 9, 4, 5))
     whole = overlap_of(("a", "b", "c", "d"), wanted, told)  # nobody has a d
-    each = EachOverlap.of([overlap_of(whole.classes, wanted[n : n + 1], told[n : n + 1]) for n in range(9)])
+    summed, each, (low, high) = measure_masks(whole.classes, zip(wanted, told, strict=True))
+    assert (summed.counts == whole.counts).all()
+    assert summed.images == 9
     assert each.mean_iou() == pytest.approx(whole.mean_iou)
     assert each.mean_iou(np.arange(9).repeat(2)) == pytest.approx(whole.mean_iou)
     singles = [overlap_of(whole.classes, wanted[n : n + 1], told[n : n + 1]).mean_iou for n in range(9)]
     assert each.of_each().tolist() == pytest.approx(singles)
-    low, high = middle(resampled(9, each.mean_iou))
     assert low < whole.mean_iou < high
+    assert measure_masks(("a", "b"), []).whole.images == 0
 
 
 def test_a_gain_is_luck_where_there_is_none_and_hardly_luck_where_every_image_has_it():

@@ -9,10 +9,10 @@ import torch
 
 import dragoman
 from dragoman.cli import main
+from dragoman.jobs.events import Finished, Validation
 from dragoman.jobs.labelling import LabelledData
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Finished, Validation
 from dragoman.runs.model import open_model
 from dragoman.runs.weights import read_tensors, weights_of
 

@@ -11,9 +11,9 @@ import torch
 import dragoman
 from dragoman.cli import main
 from dragoman.decoding.words import unit
+from dragoman.jobs.events import Finished, Report, Validation
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Finished, Report, Validation
 from dragoman.runs.weights import read_tensors
 
 ANIMALS, FRUITS = ("cat", "dog", "cow", "owl"), ("plum", "pear", "apple", "fig")

@@ -9,10 +9,10 @@ import torch
 import dragoman
 from dragoman.cli import main
 from dragoman.decoding.embed import nearest
+from dragoman.jobs.events import Finished, Report, Validation
 from dragoman.jobs.open import load_embedder
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Finished, Report, Validation
 from dragoman.runs.weights import read_tensors
 
 LINES = ["the cat sat on the mat", "the dog sat on the log", "a bird sang to the cat", "a fish swam to the dog"]

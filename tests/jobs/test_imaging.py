@@ -14,10 +14,10 @@ from dragoman.errors import DataError, UsageError
 from dragoman.images.generated import draw_pictures
 from dragoman.images.index import ImageIndex
 from dragoman.images.pixels import Form, Size
+from dragoman.jobs.events import Finished, Validation
 from dragoman.jobs.plan_images import epochs_for, evenly_cut, images_per_step, patch_for, plan_model
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Finished, Validation
 from dragoman.runs.model import open_model
 from dragoman.runs.weights import read_tensors, weights_of
 

@@ -17,11 +17,11 @@ import torch
 import dragoman
 from dragoman.errors import DataError, Interrupted, UsageError
 from dragoman.jobs import plan, shortlisting
+from dragoman.jobs.events import Finished, Notice, Report, Validation
 from dragoman.jobs.open import load
 from dragoman.jobs.request import Request, gather_settings
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
-from dragoman.jobs.train import Finished, Notice, Report, Validation
 from dragoman.jobs.translating import find
 from dragoman.runs.record import read_toml
 from dragoman.runs.weights import read_tensors

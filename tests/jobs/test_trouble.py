@@ -11,11 +11,11 @@ import torch
 
 from dragoman.errors import DataError, Interrupted, MachineError, SaveError, UsageError
 from dragoman.jobs import train as train_module
+from dragoman.jobs.events import Finished, Notice, Report, Validation
 from dragoman.jobs.request import Request
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import start
 from dragoman.jobs.task import Measured
-from dragoman.jobs.train import Finished, Notice, Report, Validation
 from dragoman.runs.checkpoint import checkpoints
 from dragoman.runs.files import check_folder, write_folder
 from dragoman.runs.record import read_toml, write_toml

@@ -11,9 +11,9 @@ from dragoman.cli import main
 from dragoman.decoding.sample import SampleConfig
 from dragoman.errors import DataError, UsageError
 from dragoman.evaluation.perplexity import perplexity
+from dragoman.jobs.events import Finished, Report, Validation
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import start
-from dragoman.jobs.train import Finished, Report, Validation
 from dragoman.runs.weights import read_tensors
 from dragoman.text.tokenizer import open_tokenizers
 

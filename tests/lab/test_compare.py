@@ -260,7 +260,7 @@ def test_what_is_kept_is_recalled_only_for_what_it_depends_on(tmp_path):
 
 
 def test_the_time_left_counts_the_runs_to_come():
-    from dragoman.jobs.train import Report
+    from dragoman.jobs.events import Report
 
     report = Report(5, 10, 0.5, 3.0, 100.0, 0.01, 1.0, seconds=20.0, seconds_left=20.0)
     assert Stage("a", "training", 2, 4, 60.0).seconds_left(report) == 20 + 2 * 60

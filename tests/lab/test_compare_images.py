@@ -114,6 +114,7 @@ def test_models_of_numbers_and_of_masks_have_the_scores_that_score_gives_them(wh
             shares = [100 * scored["mean_iou"], 100 * scored["pixel_accuracy"]]
             assert [first["value"], second["value"]] == pytest.approx(shares)
             assert one["measured"]["iou"] == pytest.approx(scored["iou"])
+            assert [low, high] == pytest.approx(scored["interval"])
             assert 100 * low <= first["value"] <= 100 * high + 1e-9
     [[test]] = [pair["tests"] for pair in report["neighbours"]]
     assert 0 < test["p"] <= 1

@@ -1,11 +1,9 @@
 """The page of a vit, in a real browser: saved and live, its numbers and its keys."""
 
 import base64
-import http.client
 import io
 import json
 import shutil
-from decimal import ROUND_HALF_UP, Decimal
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image, ImageDraw
 from playwright.sync_api import expect
+from visitor import ask, cells_of, go, screens_of, tab_to, to_fixed
 
 import dragoman
 from dragoman import models
@@ -29,50 +28,6 @@ VIT = {"size": (12, 12), "channels": 3, "patch": 4, "width": 16, "heads": 2, "la
 ABOUT = {"images": {"mean": [0.5] * 3, "deviation": [0.25] * 3}, "masks": [0, 7]}
 
 REFUSED = ["status of 400"]  # the browser's own word about an answer that says what was wrong
-
-
-def screens_of(page):
-    return [link.get_attribute("href")[1:] for link in page.query_selector_all("nav[aria-label=Screens] a")]
-
-
-def to_fixed(value, digits):
-    """A number as a browser writes it: of two equally near, the one further from zero (Python takes the even one)."""
-    return str(Decimal(value).quantize(Decimal(10) ** -digits, ROUND_HALF_UP))
-
-
-def go(page, screen, state=""):
-    page.evaluate("hash => { location.hash = hash }", f"{screen}{state}")
-    page.wait_for_selector(f"nav[aria-label=Screens] a[href^='#{screen}'][aria-current=page]")
-
-
-def cells_of(page, shape):
-    rows, columns = shape
-    page.wait_for_function(
-        "([rows, columns]) => { const all = document.querySelectorAll('table[role=grid] tbody tr');"
-        " return all.length === rows && all[0].querySelectorAll('td').length === columns }", arg=[rows, columns],
-    )  # fmt: skip
-    return page.eval_on_selector_all(
-        "table[role=grid] tbody tr", "rows => rows.map(row => [...row.querySelectorAll('td')].map(c => c.innerText))"
-    )
-
-
-def tab_to(page, selector, key="Tab"):
-    """Press it, as often as it takes, until the focus is there."""
-    for _ in range(200):
-        page.keyboard.press(key)
-        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            return
-    raise AssertionError(f"{key} does not reach {selector}")
-
-
-def ask(address, method, path, body=None, **headers):
-    host = address.removeprefix("http://").strip("/")
-    connection = http.client.HTTPConnection(host, timeout=60)
-    connection.request(method, path, body, {"Content-Type": "application/json", **headers})
-    answer = connection.getresponse()
-    found = answer.status, answer.read().decode()
-    connection.close()
-    return found
 
 
 def draw(number):
@@ -208,6 +163,13 @@ def test_places_are_compared_as_python_compares_them(visit, vit_run, seen_page):
             shown = page.locator("section[aria-labelledby=places-heading] table.cells tbody tr")
             rows = [[float(cell) for cell in row.locator("td").all_inner_texts()] for row in shown.all()]
             assert rows == cosines[place - 1].unflatten(0, (3, 3)).tolist()
+
+
+def test_the_flip_book_speaks_of_images(visit, seen_page):
+    with visit(seen_page.address) as page:
+        go(page, "training")
+        assert page.inner_text("#flips-heading") == "The dev images through the training"
+        assert page.get_by_role("article", name="image 1").count() == 1
 
 
 def test_a_segmenter_shows_what_is_where_and_its_patches_ask(visit, tmp_path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
+from visitor import ask
 
 from dragoman import models
 from dragoman.cli import main
@@ -36,16 +37,6 @@ REFUSED = ["status of 400"]  # the browser's own word about an answer that says 
 def live(model_folder):
     with serve(Subject(model_folder, "1 2 3 4 5"), 0) as address:
         yield address
-
-
-def ask(address, method, path, body=None, **headers):
-    host = address.removeprefix("http://").strip("/")
-    connection = http.client.HTTPConnection(host, timeout=60)
-    connection.request(method, path, body, {"Content-Type": "application/json", **headers})
-    answer = connection.getresponse()
-    found = answer.status, answer.read().decode()
-    connection.close()
-    return found
 
 
 # ── in the browser ────────────────────────────────────────────────────────────────────────
@@ -150,6 +141,7 @@ def test_what_is_saved_is_what_was_looked_at_last(model_folder):
 def test_a_run_is_followed_with_its_sentences(visit, run_folder):
     with serve(Subject(run_folder), 0) as address, visit(f"{address}#training") as page:
         assert "24" in page.inner_text("#progress")
+        assert page.inner_text("#flips-heading") == "The dev sentences through the training"
         assert page.locator("article.flip").count() > 0
         assert page.locator("article.flip table[role=grid], article.flip table").count() > 0
 

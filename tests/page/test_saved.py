@@ -2,7 +2,6 @@
 
 import json
 import re
-from decimal import ROUND_HALF_UP, Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
+from visitor import cells_of, go, screens_of, tab_to, to_fixed
 
 import dragoman
 from dragoman import models
@@ -32,20 +32,6 @@ from dragoman.text.tokenizer import TokenizerConfig, Tokenizers, learn, learn_to
 
 SCREENS = ["translate", "attention", "steps", "beam", "arithmetic", "positions", "training"]
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "שלום", "‮abc", "&amp;", "<b>"]
-
-
-def screens_of(page):
-    return [link.get_attribute("href")[1:] for link in page.query_selector_all("nav[aria-label=Screens] a")]
-
-
-def to_fixed(value, digits):
-    """A number as a browser writes it: of two equally near, the one further from zero (Python takes the even one)."""
-    return str(Decimal(value).quantize(Decimal(10) ** -digits, ROUND_HALF_UP))
-
-
-def go(page, screen, state=""):
-    page.evaluate("hash => { location.hash = hash }", f"{screen}{state}")
-    page.wait_for_selector(f"nav[aria-label=Screens] a[href^='#{screen}'][aria-current=page]")
 
 
 # ── every screen ──────────────────────────────────────────────────────────────────────────
@@ -277,17 +263,6 @@ def test_the_grid_prints_what_python_has(visit, reversed_page):
                     assert sum(map(float, row)) == pytest.approx(1, abs=1e-3)
 
 
-def cells_of(page, shape):
-    rows, columns = shape
-    page.wait_for_function(
-        "([rows, columns]) => { const all = document.querySelectorAll('table[role=grid] tbody tr');"
-        " return all.length === rows && all[0].querySelectorAll('td').length === columns }", arg=[rows, columns],
-    )  # fmt: skip
-    return page.eval_on_selector_all(
-        "table[role=grid] tbody tr", "rows => rows.map(row => [...row.querySelectorAll('td')].map(c => c.innerText))"
-    )
-
-
 def test_scores_words_and_the_mask_can_be_switched(visit, reversed_page):
     layer = next(one for one in reversed_page.look.attention if one.kind == "decoder")
     cross = next(one for one in reversed_page.look.attention if one.kind == "cross")
@@ -469,15 +444,6 @@ def test_a_journey_through_five_screens_needs_no_mouse(visit, reversed_page):
         tab_to(page, ".terms table[role=grid] td")
         page.keyboard.press("ArrowRight")
         assert "=" in page.inner_text("#expansion")
-
-
-def tab_to(page, selector, key="Tab"):
-    """Press it, as often as it takes, until the focus is there."""
-    for _ in range(200):
-        page.keyboard.press(key)
-        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            return
-    raise AssertionError(f"{key} does not reach {selector}")
 
 
 def open_by_key(page, screen):

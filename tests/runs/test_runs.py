@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -271,6 +272,28 @@ def test_a_model_of_a_newer_version_is_refused(saved):
     )
     with pytest.raises(DataError, match="written by a newer dragoman"):
         open_model(folder / "newer")
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        ({"never": [[3], [4, 999]]}, "forbids tokens (search.never) that its model does not have"),
+        ({"first": 999}, "begins every output with tokens (search.first) that its model does not have"),
+    ],
+)
+def test_a_search_for_tokens_that_are_not_there_is_refused(saved, search, said):
+    folder, model = saved
+    tokenizers, about = open_model(folder).tokenizers, {"longest": 9, "languages": ["de", "en"]}
+
+    def save_with(found):
+        save_model(folder / "model", model.config, weights_of(model), tokenizers, {**about, "search": found})
+
+    fine = {"never": [[3], [4, 5]], "first": 5}
+    save_with(fine)
+    assert open_model(folder).about["search"] == fine
+    save_with(search)
+    with pytest.raises(DataError, match=re.escape(said)):
+        open_model(folder)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):

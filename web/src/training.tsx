@@ -36,7 +36,7 @@ export function Training({ data }: { data: PageData }) {
           <Curve title="Length of the gradient" name="gradient" steps={training.reports.step} values={training.reports.gradient} />
         </div>
       </section>
-      {training.flips.length > 0 && <FlipBook flips={training.flips} />}
+      {training.flips.length > 0 && <FlipBook flips={training.flips} counted={training.counted} />}
     </Screen>
   );
 }

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dragoman.cli.streams import carrying_on
+from dragoman.jobs.events import Event, Finished, Notice, Report, Validation, flat
 from dragoman.jobs.start import Planned
-from dragoman.jobs.train import Event, Finished, Notice, Report, Validation, flat
 from dragoman.lab.stage import Stage
 
 Told = Event | Planned | Stage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dragoman.evaluation.numbers import NumberScores
-    from dragoman.evaluation.overlap import Overlap
+    from dragoman.evaluation.overlap import MaskScores
 
 
 def score_images(model: str, corpora: Sequence[str], threads: int | None, json: bool, plot: Path | None) -> int:
@@ -65,13 +65,22 @@ def show_numbers(found: "NumberScores", json: bool) -> None:
         )
 
 
-def show_overlap(found: "Overlap", json: bool) -> None:
+def show_overlap(scores: "MaskScores", json: bool) -> None:
+    found, interval = scores.whole, scores.interval
     if json:
-        whole = {"images": found.images, "mean_iou": found.mean_iou, "pixel_accuracy": found.accuracy}
+        whole = {"images": found.images, "mean_iou": found.mean_iou, "interval": interval}
         counts = {"classes": list(found.classes), "confusion": found.counts.tolist()}
-        print(json_module.dumps({**whole, "iou": found.iou, **counts}, ensure_ascii=False))
+        print(
+            json_module.dumps(
+                {**whole, "pixel_accuracy": found.accuracy, "iou": found.iou, **counts}, ensure_ascii=False
+            )
+        )
         return
-    print(f"{found.images:,} images   mean IoU {found.mean_iou:.2%}   pixel accuracy {found.accuracy:.2%}\n")
+    low, high = interval
+    print(
+        f"{found.images:,} images   mean IoU {found.mean_iou:.2%} (95 % interval {low:.2%} to {high:.2%}, "
+        f"bootstrap)   pixel accuracy {found.accuracy:.2%}\n"
+    )
     wide = max(8, *(len(name) for name in found.classes)) + 2
     for name, share in found.iou.items():
         print(f"{name:<{wide}}IoU {share:.2%}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
+    from dragoman.jobs.events import Event
     from dragoman.jobs.request import Request
     from dragoman.jobs.start import Planned
-    from dragoman.jobs.train import Event
 
 WORDS = Parameter(negative="")
 LAST_LOOK = 30.0  # seconds that an open page has at most to be told how it ended
@@ -150,8 +150,8 @@ def train(
 def with_page(events: "Iterator[Event | Planned]", request: "Request") -> "Iterator[Event | Planned]":
     """The same events; as soon as the run has begun, its page is there."""
     from dragoman.cli.page import page_beside
+    from dragoman.jobs.events import Finished, Notice
     from dragoman.jobs.start import Planned
-    from dragoman.jobs.train import Finished, Notice
 
     folder, address = Path(request.out) if request.out else None, ""
     with ExitStack() as beside:

@@ -1,18 +1,14 @@
 """A model that reads images, beside a corpus that has the right answers."""
 
-from itertools import islice
-
 import numpy as np
 
 from dragoman.decoding.images import ImageClassifier, ImageRegressor, ImageSegmenter
 from dragoman.errors import DataError
 from dragoman.evaluation.confusion import Confusion, confusion_of
 from dragoman.evaluation.numbers import NumberScores, measure_numbers
-from dragoman.evaluation.overlap import Overlap, overlap_of
+from dragoman.evaluation.overlap import MaskScores, measure_masks
 from dragoman.images.answers import ClassAnswers, MaskAnswers, NumberAnswers
 from dragoman.images.corpus import ImageCorpus
-
-AT_ONCE = 256  # masks compared together
 
 
 def score_labels(model: ImageClassifier, corpus: ImageCorpus) -> Confusion:
@@ -29,14 +25,10 @@ def score_numbers(model: ImageRegressor, corpus: ImageCorpus) -> NumberScores:
     return measure_numbers(model.names, np.stack(wanted), model.numbers(corpus.pixels(model.form)))
 
 
-def score_masks(model: ImageSegmenter, corpus: ImageCorpus) -> Overlap:
-    """Masks a block at a time: they may be many."""
+def score_masks(model: ImageSegmenter, corpus: ImageCorpus) -> MaskScores:
     wanted = MaskAnswers(model.classes, tuple(model.values.tolist())).of(corpus, model.form)
-    given = model.masks(corpus.pixels(model.form))
-    found = Overlap(model.classes, np.zeros((len(model.classes),) * 2, np.int64), 0)
-    while block := list(islice(zip(wanted, given, strict=True), AT_ONCE)):
-        found += overlap_of(model.classes, *(np.stack(side) for side in zip(*block, strict=True)))
-    refuse_none(corpus, found.images)
+    found = measure_masks(model.classes, zip(wanted, model.masks(corpus.pixels(model.form)), strict=True))
+    refuse_none(corpus, found.whole.images)
     return found
 
 

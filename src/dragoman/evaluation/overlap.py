@@ -3,13 +3,17 @@
 IoU              of a label: pixels that have it and were given it / pixels that have it or were given it
 mean IoU         the mean over the labels that are there or were given
 pixel accuracy   pixels labelled right / all
+interval         of the mean IoU: the middle 95 % of 1,000 resamples of the images
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Integer
+
+from dragoman.evaluation.resampling import middle, resampled
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ class Overlap:
 
     def __add__(self, other: "Overlap") -> "Overlap":
         return Overlap(self.classes, self.counts + other.counts, self.images + other.images)
+
+    @classmethod
+    def of_none(cls, classes: tuple[str, ...]) -> "Overlap":
+        return cls(classes, np.zeros((len(classes),) * 2, np.int64), 0)
 
 
 @dataclass(frozen=True)
@@ -74,3 +82,24 @@ def overlap_of(
     size = len(classes)
     pairs = wanted.astype(np.int64).ravel() * size + told.astype(np.int64).ravel()
     return Overlap(classes, np.bincount(pairs, minlength=size**2).reshape(size, size), len(wanted))
+
+
+class MaskScores(NamedTuple):
+    whole: Overlap
+    each: EachOverlap
+    interval: tuple[float, float]  # of the mean IoU
+
+
+Mask = Integer[np.ndarray, "H W"]
+
+
+def measure_masks(classes: tuple[str, ...], masks: Iterable[tuple[Mask, Mask]]) -> MaskScores:
+    """Of the right mask and the given one of each image. They may be many: only their counts are kept."""
+    whole, found = Overlap.of_none(classes), list[Overlap]()
+    for wanted, told in masks:
+        found.append(overlap_of(classes, wanted[None], told[None]))
+        whole += found[-1]
+    if not found:
+        return MaskScores(whole, EachOverlap(whole.both[None][:0], whole.either[None][:0]), (0.0, 0.0))
+    each = EachOverlap.of(found)
+    return MaskScores(whole, each, middle(resampled(len(found), each.mean_iou)))

@@ -12,8 +12,8 @@ from dragoman.errors import DataError
 from dragoman.jobs.machine import processor
 from dragoman.jobs.prepare import DataConfig
 from dragoman.jobs.request import Request
+from dragoman.jobs.run import Run
 from dragoman.jobs.task import Sources
-from dragoman.jobs.train import Run
 from dragoman.models import task_and_family_of
 from dragoman.text.corpus import files_in, fingerprint
 

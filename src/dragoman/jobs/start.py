@@ -23,16 +23,18 @@ from typing import Any, NamedTuple
 from dragoman.config import Settings
 from dragoman.errors import DataError, UsageError
 from dragoman.jobs import plan
+from dragoman.jobs.events import Event, Notice
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.place import beginning, is_begun, refuse_foreign, set_aside
 from dragoman.jobs.record import Timing, describe, other_machine, record, refuse_changed_files
 from dragoman.jobs.recorded import read_recorded, reopen_task
 from dragoman.jobs.request import Request, refuse_changes
+from dragoman.jobs.run import Run, build_model
 from dragoman.jobs.signals import Stop, polite_stop
 from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve, with_types
-from dragoman.jobs.train import Event, Notice, Run, build_model, follow
+from dragoman.jobs.train import follow
 from dragoman.models import find_family
 from dragoman.runs.checkpoint import SCRATCH, newest_whole_checkpoint, save_checkpoint
 from dragoman.runs.data import refuse_damaged_data, seal_data

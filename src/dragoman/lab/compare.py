@@ -19,11 +19,11 @@ import dragoman
 from dragoman.errors import DataError, MachineError
 from dragoman.images.answers import KINDS
 from dragoman.images.corpus import find_images
+from dragoman.jobs.events import Notice
 from dragoman.jobs.machine import use_threads
 from dragoman.jobs.pictures import ImagesConfig
 from dragoman.jobs.plan_images import plan_model
 from dragoman.jobs.tasks import refuse_unknown_settings, resolve
-from dragoman.jobs.train import Notice
 from dragoman.lab.asked import Asked, refuse_another
 from dragoman.lab.exam import Exam, describe_test, open_exam
 from dragoman.lab.memory import hash_of_model, keep, recall

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from dragoman.evaluation.overlap import EachOverlap, Overlap, overlap_of
-from dragoman.evaluation.resampling import middle, paired_images, resampled
+from dragoman.evaluation.overlap import EachOverlap, Overlap, measure_masks
+from dragoman.evaluation.resampling import paired_images
 from dragoman.evaluation.scores import Score
 from dragoman.evaluation.significance import Paired
 from dragoman.images.answers import MaskAnswers
@@ -32,12 +32,11 @@ class MaskExam(Items):
         segmenter: Any = load(run)
         told, seconds = self.ask(lambda given: list(segmenter.masks(segmenter.pixels(given))))
         answers = MaskAnswers(segmenter.classes, tuple(segmenter.values.tolist()))
-        found = []
-        for item, mask in zip(self.items, told, strict=True):
-            wanted = answers.numbered(resize_mask(item.right, segmenter.form.size), item.name)
-            found.append(overlap_of(segmenter.classes, wanted[None], mask[None]))
-        each, whole = EachOverlap.of(found), sum(found[1:], start=found[0])
-        interval = middle(resampled(len(found), each.mean_iou))
+        masks = (
+            (answers.numbered(resize_mask(item.right, segmenter.form.size), item.name), mask)
+            for item, mask in zip(self.items, told, strict=True)
+        )
+        whole, each, interval = measure_masks(segmenter.classes, masks)
         return Segmented(
             parameters=sum(parameter.numel() for parameter in segmenter.model.parameters()),
             threads=torch.get_num_threads(),

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dragoman.jobs.train import Report
+from dragoman.jobs.events import Report
 
 
 class Stage(NamedTuple):

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.jobs.events import Event, Finished, Notice
 from dragoman.jobs.request import Request
 from dragoman.jobs.start import Planned, start
-from dragoman.jobs.train import Event, Finished, Notice
 from dragoman.lab.asked import Asked
 from dragoman.lab.memory import hash_of_model, keep, recall
 from dragoman.lab.names import Named

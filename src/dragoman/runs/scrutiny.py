@@ -132,6 +132,7 @@ def refuse_foreign_ids(tokens: Tokenizers, config: Any, about: Mapping[str, Any]
                 f"{folder} has vectors for {vectors:,} tokens and a tokenizer with the id {largest:,}: they come from "
                 "different models; put back the tokenizer/ it was trained with",
             )
-    never, most = about.get("search", {}).get("never") or [], known["target"]
-    if most is not None and any(not 0 <= i < most for _, i in whole_numbers(never)):
-        raise DataError("E-RUN-18", f"{folder} forbids tokens (search.never) that its model does not have")
+    search, most = about.get("search", {}), known["target"]
+    for key, does in (("never", "forbids"), ("first", "begins every output with")):
+        if most is not None and any(not 0 <= i < most for _, i in whole_numbers(search.get(key))):
+            raise DataError("E-RUN-18", f"{folder} {does} tokens (search.{key}) that its model does not have")
