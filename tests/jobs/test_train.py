@@ -22,10 +22,12 @@ from dragoman.jobs.open import load
 from dragoman.jobs.request import Request, gather_settings
 from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import Planned, start
+from dragoman.jobs.train import Meter
 from dragoman.jobs.translating import find
 from dragoman.runs.record import read_toml
 from dragoman.runs.weights import read_tensors
 from dragoman.text.generated import write_corpus
+from dragoman.training.loop import Step
 
 TINY = {
     "model": {"width": 32, "heads": 2, "layers": 1, "hidden": 48, "dropout": 0.1},
@@ -546,3 +548,14 @@ def test_a_shortlist_is_learned_once_told_and_used(corpus, tmp_path, monkeypatch
     again = [e.sentence for e in start(request_for(corpus, out)) if isinstance(e, Notice)]
     assert not [sentence for sentence in again if "--shortlist" in sentence]
     assert len(load(out).translate(["a b", "c"], shortlist=True)) == 2
+
+
+def test_a_report_tells_the_mean_of_all_tokens_since_the_one_before():
+    """Of steps that were applied: one that was refused has no loss to speak of."""
+    meter = Meter(0)
+    for nats, tokens, applied in ((2.0, 10, True), (5.0, 30, True), (float("nan"), 7, False)):
+        meter.count(Step(1, nats, tokens, 1.0, applied))
+    assert meter.nats_per_token() == pytest.approx((2 * 10 + 5 * 30) / 40)
+    meter.begin_anew()
+    meter.count(Step(2, 1.5, 3, 1.0, True))
+    assert meter.nats_per_token() == 1.5

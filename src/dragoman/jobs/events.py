@@ -10,7 +10,7 @@ class Report(NamedTuple):
     step: int
     steps: int
     epoch: float
-    nats_per_token: float
+    nats_per_token: float  # the mean since the last report
     tokens_per_second: float
     rate: float
     gradient_norm: float

@@ -31,10 +31,10 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
     t = run.training
     log = Log(run.folder / "log.jsonl", after_step=run.progress.step) if run.workers.first else None
     yield from remake_lost_model(run)
-    clock, steps, parts = Clock(run.progress.seconds), run.steps(), 1
+    meter, steps, parts = Meter(run.progress.seconds), run.steps(), 1
     while run.progress.step < t.steps and not run.progress.stopped:
         step = next(steps)
-        count_step(run, step, clock)
+        count_step(run, step, meter)
         if step.parts > parts:
             parts = step.parts
             yield Notice(
@@ -47,13 +47,13 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
             steps = run.steps()
             continue
         if is_due(step.number, t.report_every, t.steps):
-            yield make_report(run, step, clock, log)
+            yield make_report(run, step, meter, log)
         if is_due(step.number, t.validate_every, t.steps):
             model = run.whole_model()
             if run.workers.first:
                 yield validate(run, model, log)
         agree(run, stop)
-        run.progress.seconds = clock.seconds()
+        run.progress.seconds = meter.seconds()
         planned = is_due(step.number, t.save_every, t.steps) and (not run.progress.refused or step.number == t.steps)
         if planned or run.progress.stopped or stop.asked:
             yield from map(Notice, run.save())
@@ -93,47 +93,56 @@ def agree(run: Run, stop: Stop) -> None:
         run.progress.stopped = "the first worker stopped"
 
 
-def count_step(run: Run, step: Step, clock: "Clock") -> None:
+def count_step(run: Run, step: Step, meter: "Meter") -> None:
     progress = run.progress
-    progress.step, progress.seconds = step.number, clock.seconds()
+    progress.step, progress.seconds = step.number, meter.seconds()
     progress.refused = 0 if step.applied else progress.refused + 1
-    clock.count(step.tokens)
+    meter.count(step)
 
 
-class Clock:
-    """Seconds of this run, those of earlier sittings included, and tokens per second since the last report."""
+class Meter:
+    """Seconds of this run, those of earlier sittings included; and since the last report, loss and tokens per second.
+    One step's loss says little, since its texts are of like length: long ones and short ones differ more than an hour
+    of training does."""
 
     def __init__(self, before: float) -> None:
         self.start = time.monotonic() - before
-        self.since, self.tokens = time.monotonic(), 0
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        self.since, self.tokens, self.learned, self.nats = time.monotonic(), 0, 0, 0.0
 
     def seconds(self) -> float:
         return time.monotonic() - self.start
 
-    def count(self, tokens: int) -> None:
-        self.tokens += tokens
+    def count(self, step: Step) -> None:
+        self.tokens += step.tokens
+        if step.applied:
+            self.learned += step.tokens
+            self.nats += step.nats_per_token * step.tokens
+
+    def nats_per_token(self) -> float:
+        return self.nats / self.learned if self.learned else float("nan")
 
     def tokens_per_second(self) -> float:
-        now = time.monotonic()
-        speed = self.tokens / max(1e-9, now - self.since)
-        self.since, self.tokens = now, 0
-        return speed
+        return self.tokens / max(1e-9, time.monotonic() - self.since)
 
 
-def make_report(run: Run, step: Step, clock: Clock, log: Log | None) -> Report:
+def make_report(run: Run, step: Step, meter: Meter, log: Log | None) -> Report:
     t, done = run.training, run.progress
     report = Report(
         step=step.number,
         steps=t.steps,
         epoch=step.number * t.accumulate / len(run.order),
-        nats_per_token=step.nats_per_token,
-        tokens_per_second=clock.tokens_per_second(),
+        nats_per_token=meter.nats_per_token(),
+        tokens_per_second=meter.tokens_per_second(),
         rate=run.rate(step.number),
         gradient_norm=step.gradient_norm,
         seconds=done.seconds,
         seconds_left=done.seconds / done.step * (t.steps - done.step),
         counted=run.task.counted,
     )
+    meter.begin_anew()
     if log:
         log.write({"kind": "report", **report._asdict()})
     return report
