@@ -552,7 +552,7 @@ def test_a_shortlist_is_learned_once_told_and_used(corpus, tmp_path, monkeypatch
 
 def test_a_report_tells_the_mean_of_all_tokens_since_the_one_before():
     """Of steps that were applied: one that was refused has no loss to speak of."""
-    meter = Meter(0)
+    meter = Meter(0.0)
     for nats, tokens, applied in ((2.0, 10, True), (5.0, 30, True), (float("nan"), 7, False)):
         meter.count(Step(1, nats, tokens, 1.0, applied))
     assert meter.nats_per_token() == pytest.approx((2 * 10 + 5 * 30) / 40)
