@@ -1,8 +1,9 @@
 """Beam search: keep the `beam` likeliest beginnings, extend each by one token, repeat.
 
 Of a writer it knows that it goes on with beginnings and how likely it finds each token after them (candidates.py), and
-that `select_rows` reorders what it keeps of them. How a beam is finished is a part that is passed in (finish.py). A
-beam of one is greedy search. Every sentence is at a step of its own, so others may join where the writer allows it.
+that `select_rows` repeats and reorders what it keeps of them. How a beam is finished is a part that is passed in
+(finish.py). A beam of one is greedy search. Every sentence is at a step of its own, so others may join where the writer
+allows it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from pydantic import Field, model_validator
 
 from dragoman.config import Settings
-from dragoman.decoding.candidates import Candidates, Proposing, consider, propose
+from dragoman.decoding.candidates import Candidates, Proposing, consider, proposed
 from dragoman.decoding.finish import Finish, Mean, Wu
 from dragoman.decoding.rules import Rules
 from dragoman.models.state import State, Writer, select_rows
@@ -160,8 +161,6 @@ class Search:
 
     def admit(self, state: State, places: Sequence[int], longest: Sequence[int]) -> None:
         """Begin with these sentences, beside those that are under way; then all must be such that they `may_join`."""
-        rows = torch.arange(len(places)).repeat_interleave(self.width)
-        state = select_rows(state, rows)
         newer = no_beams(np.array(places), np.array(longest), self.width)
         self.state = self.state.join(state) if len(self) else state
         self.beams = together(self.beams, newer) if len(self) else newer
@@ -169,15 +168,16 @@ class Search:
     def step(self) -> Iterator[tuple[int, list[Hypothesis]]]:
         """Extend every beginning by one token; the sentences that are over by it, with what was found."""
         way, before = self.way, self.beams
-        length = before.written + 1
-        candidates = self.candidates()
+        length, rows = before.written + 1, self.rows()
+        candidates = self.candidates(rows)
         last = way.steps(before.limits) == length
         ended = way.may_end(candidates, before.log_probs, last)
         sentences = len(ended)
+        sentence = np.arange(sentences)
         scores = way.score(ended.reshape(sentences, -1), length[:, None]).reshape(ended.shape)
         beams, parents = extend(finish(before, ended, scores, self.special.ends), candidates)
         if self.tell is not None:
-            newest = beams.tokens[np.arange(sentences), :, before.written]
+            newest = beams.tokens[sentence, :, before.written]
             self.tell(Considered(beams.places, candidates, ended, scores, parents, newest, beams.log_probs))
         if way.cuts and last.any():
             cut = np.where(last[:, None], beams.log_probs, -np.inf)
@@ -186,31 +186,38 @@ class Search:
         over = last | settled
         if self.width == 1:
             over |= beams.done_scores[:, 0] > -np.inf
-        self.go_on(beams, parents, over)
+        self.go_on(beams, rows[sentence[:, None], parents], over)
         for row in np.flatnonzero(over).tolist():
             yield int(beams.places[row]), hypotheses(beams, row, self.config.nbest, self.special.also_end)
 
-    def candidates(self) -> Candidates:
+    def rows(self) -> Int[np.ndarray, "B W"]:
+        """The row of the state that each beginning goes on from. Before its first token a sentence has one for all of
+        them: they are the same until then."""
+        own = (self.beams.written > 0)[:, None] | (np.arange(self.width) == 0)
+        return own.cumsum().reshape(own.shape) - 1
+
+    def candidates(self, rows: Int[np.ndarray, "B W"]) -> Candidates:
         beams, most = self.beams, self.width if self.tell is None else 2 * self.width
-        newest = newest_tokens(beams, self.special.start)
+        newest = newest_tokens(beams, rows, self.special.start)
         if self.may_join:
             writer, end = cast("Proposing", self.writer), self.special.end
             shares, ahead = self.rules.renormalise, max(1, int((beams.limits - beams.written).min()))
-            found, self.state = propose(
-                writer, newest, self.state, beams.log_probs, most, end, self.struck, renormalise=shares, ahead=ahead
+            found, self.state = writer.propose(
+                newest, self.state, most, end, self.struck, renormalise=shares, ahead=ahead
             )
-            return found
+            return proposed(found, rows, beams.log_probs)
         logits, self.state = self.writer.decode(torch.from_numpy(newest), self.state)
+        last = logits[:, -1] if len(newest) == rows.size else logits[rows.flatten(), -1]
         prefixes = None if self.prefixes is None else [self.prefixes[place] for place in beams.places.tolist()]
         tokens = beams.tokens[:, :, : beams.written[0]]  # none has joined later: all are as long
-        return consider(logits[:, -1], tokens, beams.log_probs, most, self.special, self.rules, prefixes)
+        return consider(last, tokens, beams.log_probs, most, self.special, self.rules, prefixes)
 
-    def go_on(self, beams: Beams, parents: Int[np.ndarray, "B W"], over: Bool[np.ndarray, " B"]) -> None:
+    def go_on(self, beams: Beams, rows: Int[np.ndarray, "B W"], over: Bool[np.ndarray, " B"]) -> None:
+        """With those that are not over; `rows` are the rows that their beginnings continue."""
         going = np.flatnonzero(~over)
         in_place = self.width == 1 and len(going) == len(over)  # each row goes on where it is
         if len(going) and not in_place:
-            rows = (parents + np.arange(len(parents))[:, None] * self.width)[going].flatten()
-            self.state = select_rows(self.state, torch.from_numpy(rows))
+            self.state = select_rows(self.state, torch.from_numpy(rows[going].flatten()))
         self.beams = beams if len(going) == len(over) else beams.take(going)
 
 
@@ -240,12 +247,14 @@ def with_room(beams: Beams, tokens: int) -> Beams:
     return beams._replace(tokens=np.pad(beams.tokens, wider), done=np.pad(beams.done, wider))
 
 
-def newest_tokens(beams: Beams, start: int) -> Int[np.ndarray, "N 1"]:
-    """What each beginning ends with; `start` where it has not begun."""
+def newest_tokens(beams: Beams, rows: Int[np.ndarray, "B W"], start: int) -> Int[np.ndarray, "R 1"]:
+    """What each row's beginnings end with; `start` where they have not begun."""
     written = beams.written
     newest = beams.tokens[np.arange(len(written)), :, written - 1]  # the last place, where nothing is written
     newest[written == 0] = start
-    return newest.reshape(-1, 1)
+    of_rows = np.empty((int(rows[-1, -1]) + 1, 1), dtype=np.int64)
+    of_rows[rows, 0] = newest
+    return of_rows
 
 
 def finish(

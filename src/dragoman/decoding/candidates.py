@@ -30,26 +30,22 @@ class Proposing(Protocol):
     """A writer that finds the best tokens itself (engine.py)."""
 
     def propose(
-        self, tokens: Any, state: State, most: int, end: int, never: Any, *, renormalise: bool, ahead: int
+        self,
+        tokens: Any,
+        state: State,
+        most: int,
+        end: int,
+        never: Any,
+        *,
+        renormalise: bool,
+        ahead: int,  # steps for which all beginnings have room
     ) -> tuple[Any, State]: ...
 
 
-def propose(
-    writer: Proposing,
-    newest: Int[np.ndarray, "N 1"],
-    state: State,
-    before: Float[np.ndarray, "B W"],  # log-probabilities of the beginnings
-    most: int,
-    end: int,
-    never: Sequence[int],
-    *,
-    renormalise: bool,
-    ahead: int,  # steps for which all beginnings have room
-) -> tuple[Candidates, State]:
-    found, state = writer.propose(newest, state, most, end, never, renormalise=renormalise, ahead=ahead)
-    tokens, log_probs = (part.reshape(*before.shape, -1) for part in (found.tokens, found.log_probs))
-    ended = before + found.ended.reshape(before.shape)
-    return Candidates(tokens, before[..., None] + log_probs, ended[..., None]), state
+def proposed(found: Any, rows: Int[np.ndarray, "B W"], before: Float[np.ndarray, "B W"]) -> Candidates:
+    """What the writer proposed for the rows that the beginnings go on from; `before` are their log-probabilities."""
+    ended = before + found.ended[rows]
+    return Candidates(found.tokens[rows], before[..., None] + found.log_probs[rows], ended[..., None])
 
 
 @torch.inference_mode()
