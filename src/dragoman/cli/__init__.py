@@ -43,11 +43,14 @@ def make_app() -> "App":
     """All commands by their names; none of them is imported before it is called."""
     import cyclopts
 
+    from dragoman.cli.help import Paragraphs
+
     app = cyclopts.App(
         name="dragoman",
         help="Train attention models from your own text, look inside them, and put them to work.",
         version=__version__,
         help_format="plaintext",
+        help_formatter=Paragraphs(),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )

@@ -3,9 +3,8 @@
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from dragoman.cli.options import Flag, Threads
 
 
 def classify(
@@ -13,8 +12,8 @@ def classify(
     *texts: str,
     input: Path | None = None,
     output: Path | None = None,
-    threads: int | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    threads: Threads = None,
+    json: Flag = False,
 ) -> int:
     """Tell the label of each text, line by line: `label<TAB>probability`. Of images also numbers, or masks.
 
@@ -30,8 +29,6 @@ def classify(
     output
         Of a model that labels every pixel: the folder to write a mask for each image into. Masks that are there
         already stay as they are, and are refused.
-    threads
-        Processor threads to use; else one for each core.
     json
         One JSON object a line: the label, its probability, and the probabilities of all.
     """

@@ -2,17 +2,64 @@
 
 import json as json_module
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+
+from dragoman.cli.options import (
+    Encoding,
+    Epochs,
+    Files,
+    Flag,
+    Minutes,
+    Repeated,
+    Seed,
+    SourceLanguage,
+    TargetLanguage,
+    TrainingThreads,
+)
 
 if TYPE_CHECKING:
     from dragoman.lab.asked import Asked
     from dragoman.lab.compare import Done
     from dragoman.seeing.comparison import Table
 
-WORDS = Parameter(negative="")
-FILES = Parameter(consume_multiple=True, negative="")
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is compared, on what, and how long each model may learn."""
+
+    test: Files
+    """What the models are measured on: SOURCE TARGET, or one corpus."""
+    models: str
+    """Names with commas between them, in the order of the report: a family, its parts after a +, its settings after a
+    colon; such as rnn,rnn+additive,rnn+dot:width=256,transformer+small."""
+    out: str
+    """The comparison's folder."""
+    task: Literal["", "translate", "classify", "regress", "segment"] = ""
+    """translate; or classify, for models that label texts, such as bag,bag+attention,rnn,bert. Images tell it
+    themselves, for mlp,cnn,vit: labels to classify, numbers to regress, or masks to segment."""
+    valid: Files | None = None
+    """Validation data, as for train. Without it a part is split off, the same for every model."""
+    minutes: Minutes = None
+    """The time for each model's training, its preparation included (times three with --rates 3)."""
+    epochs: Epochs = None
+    """Instead of --minutes: how often each model sees every pair."""
+    rates: int = 1
+    """1: each model is trained at its planned learning rate. 3: also at half and at twice of it, and the best by the
+    validation loss counts."""
+    seed: Seed = 1
+    threads: TrainingThreads = None
+    set: Repeated = None
+    """One setting for every model, as section.key=value; may be repeated."""
+    source_language: SourceLanguage = ""
+    target_language: TargetLanguage = ""
+    encoding: Encoding = "utf-8"
+    json: Flag = False
+    """Print every event as one JSON object a line, the report last."""
 
 
 def compare(
@@ -22,21 +69,7 @@ def compare(
             help="SOURCE and TARGET, line by line; or .tsv, .jsonl or .tmx; or lines of label<TAB>text; or images"
         ),
     ],
-    test: Annotated[list[str], FILES],
-    models: str,
-    out: str,
-    task: Literal["", "translate", "classify", "regress", "segment"] = "",
-    valid: Annotated[list[str] | None, FILES] = None,
-    minutes: Annotated[float | None, Parameter(env_var="DRAGOMAN_MINUTES")] = None,
-    epochs: Annotated[float | None, Parameter(env_var="DRAGOMAN_EPOCHS")] = None,
-    rates: int = 1,
-    seed: Annotated[int, Parameter(env_var="DRAGOMAN_SEED")] = 1,
-    threads: Annotated[int | None, Parameter(env_var="DRAGOMAN_THREADS")] = None,
-    set: Annotated[list[str] | None, Parameter(negative="")] = None,
-    source_language: Annotated[str, Parameter(name=["--source-language", "--src"])] = "",
-    target_language: Annotated[str, Parameter(name=["--target-language", "--tgt"])] = "",
-    encoding: str = "utf-8",
-    json: Annotated[bool, WORDS] = False,
+    options: Options,
 ) -> int:
     """Train several models on equal terms and measure them on the same test set.
 
@@ -45,65 +78,38 @@ def compare(
     sentences with what each model looked at; of classifiers F1 by label, of models that tell numbers R² of each, of
     those that label pixels IoU by label, and where they differ. The same command goes on with a comparison that was
     stopped; what is trained is not trained again.
-
-    Parameters
-    ----------
-    test
-        What the models are measured on: SOURCE TARGET, or one corpus.
-    models
-        Names with commas between them, in the order of the report: a family, its parts after a +, its settings after
-        a colon; such as rnn,rnn+additive,rnn+dot:width=256,transformer+small.
-    out
-        The comparison's folder.
-    task
-        translate; or classify, for models that label texts, such as bag,bag+attention,rnn,bert. Images tell it
-        themselves, for mlp,cnn,vit: labels to classify, numbers to regress, or masks to segment.
-    valid
-        Validation data, as for train. Without it a part is split off, the same for every model.
-    minutes
-        The time for each model's training, its preparation included (times three with --rates 3).
-    epochs
-        Instead of --minutes: how often each model sees every pair.
-    rates
-        1: each model is trained at its planned learning rate. 3: also at half and at twice of it, and the best by the
-        validation loss counts.
-    seed
-        Decides the first weights, the order of the batches and the dropout.
-    threads
-        Processor threads to use; else one for each core.
-    set
-        One setting for every model, as section.key=value; may be repeated.
-    source_language
-        The source's language, such as de, where the file names do not tell; needed for some .tmx and .jsonl.
-    target_language
-        The target's language.
-    encoding
-        Of the text files.
-    json
-        Print every event as one JSON object a line, the report last.
     """
     from dragoman.jobs.machine import refuse_no_threads
-    from dragoman.jobs.request import gather_settings
-    from dragoman.lab.asked import Asked
 
-    refuse_no_threads(threads)
-    asked = Asked.read(
-        {
-            "corpora": list(corpora), "task": task, "valid": valid or [], "test": test, "models": models, "out": out,
-            "minutes": minutes, "epochs": epochs, "rates": rates, "seed": seed, "source": source_language,
-            "target": target_language, "encoding": encoding, "settings": gather_settings(set or [], None),
-        },
-        section="compare",
-    )  # fmt: skip
+    refuse_no_threads(options.threads)
+    asked = as_asked(corpora, options)
     for files in (asked.corpora, asked.test, *([asked.valid] if asked.valid else [])):
         asked.find(files)  # a missing file is said before torch is imported
-    done = follow(asked, threads, as_json=json)
-    if json:
+    done = follow(asked, options.threads, as_json=options.json)
+    if options.json:
         report = json_module.loads((asked.folder / "report.json").read_text(encoding="utf-8"))
         print(json_module.dumps({"event": "compared", "report": report}, ensure_ascii=False))
     else:
         tell(done)
     return 0
+
+
+def as_asked(corpora: Sequence[str], options: Options) -> "Asked":
+    from dragoman.jobs.request import gather_settings
+    from dragoman.lab.asked import Asked
+
+    same = ("task", "test", "models", "out", "minutes", "epochs", "rates", "seed", "encoding")
+    return Asked.read(
+        {
+            "corpora": list(corpora),
+            "valid": options.valid or [],
+            "source": options.source_language,
+            "target": options.target_language,
+            "settings": gather_settings(options.set or [], None),
+        }
+        | {name: getattr(options, name) for name in same},
+        section="compare",
+    )
 
 
 def follow(asked: "Asked", threads: int | None, *, as_json: bool) -> "Done":

@@ -4,14 +4,12 @@ import json as json_module
 import sys
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
+from dragoman.cli.options import Flag, Threads
 
 if TYPE_CHECKING:
     from dragoman.decoding.translate import Translator
-
-WORDS = Parameter(negative="")
 
 
 def demo(
@@ -19,9 +17,9 @@ def demo(
     out: Path = Path("demo"),
     seconds: float = 86.0,
     seed: int = 1,
-    threads: int | None = None,
-    open: Annotated[bool, WORDS] = False,
-    json: Annotated[bool, WORDS] = False,
+    threads: Threads = None,
+    open: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Train a translator on generated data, show it learn, translate with it, and save its page.
 
@@ -36,8 +34,6 @@ def demo(
         How long the training may take; making and reading the data comes before.
     seed
         Decides the first weights, the order of the batches and the dropout.
-    threads
-        Processor threads to use; else one for each core.
     open
         Open the page in a browser at the end.
     json

@@ -2,11 +2,13 @@
 
 import json as json_module
 from collections.abc import Sequence
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+from dragoman.cli.options import Flag, Model, Threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,17 +19,32 @@ if TYPE_CHECKING:
 USUAL_NEAR = 5  # words told for an analogy, where nobody said how many
 
 
-def embed(
-    model: str,
-    *texts: str,
-    input: Path | None = None,
-    output: Path | None = None,
-    near: int = 0,
-    analogy: Annotated[tuple[str, str, str] | None, Parameter(negative="")] = None,
-    encoding: str = "utf-8",
-    threads: int | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
-) -> int:
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """Where the texts come from, and what is wanted of their vectors."""
+
+    input: Path | None = None
+    """A file, one text a line; or the name of one image a line."""
+    output: Path | None = None
+    """Write the vectors to this file: .npy (a row for each) or .json; those of words also as word2vec's .txt or .bin,
+    and all words of the model where no text is given."""
+    near: int = 0
+    """Instead of vectors, print the nearest with their cosines: of words so many of all that the model knows, with dot
+    products too; of texts and images so many of the others given."""
+    analogy: Annotated[tuple[str, str, str] | None, Parameter(negative="")] = None
+    """A B C: A is to B as C is to which words?"""
+    encoding: str = "utf-8"
+    """Of the input file."""
+    threads: Threads = None
+    json: Flag = False
+    """One JSON object for each."""
+
+
+USUAL = Options()
+
+
+def embed(model: Model, *texts: str, options: Options = USUAL) -> int:
     """Turn texts, words or images into vectors, and tell which are near to each other.
 
     A bert gives each text a vector of length 1, and a vit without a head each image. word2vec and glove have a vector
@@ -35,83 +52,71 @@ def embed(
 
     Parameters
     ----------
-    model
-        A run's folder, a model's, or one of Hugging Face, of the family bert, word2vec, glove, or a vit without a head.
     texts
         What to embed; else the lines of --input, or of standard input. For a model that reads images: image files, or
         idx files, .npz files and folders of images.
-    input
-        A file, one text a line; or the name of one image a line.
-    output
-        Write the vectors to this file: .npy (a row for each) or .json; those of words also as word2vec's .txt or .bin,
-        and all words of the model where no text is given.
-    near
-        Instead of vectors, print the nearest with their cosines: of words so many of all that the model knows, with dot
-        products too; of texts and images so many of the others given.
-    analogy
-        A B C: A is to B as C is to which words?
-    encoding
-        Of the input file.
-    threads
-        Processor threads to use; else one for each core.
-    json
-        One JSON object for each.
     """
     from dragoman.cli.kind import kind_of
-    from dragoman.cli.translate import read_input, refuse_no_text
+    from dragoman.cli.translate import refuse_no_text
     from dragoman.images import FAMILIES
     from dragoman.jobs.machine import use_threads
-    from dragoman.text.reading import read_lines
 
-    refuse_nonsense(texts, input, output, near, analogy)
-    if texts or input or not (analogy or output):  # those have something to do without a text
-        refuse_no_text(texts, input)
-    use_threads(threads)
+    refuse_nonsense(texts, options)
+    if texts or options.input or not (options.analogy or options.output):  # those do something without a text
+        refuse_no_text(texts, options.input)
+    use_threads(options.threads)
     if kind_of(Path(model)) in [("embed", family) for family in FAMILIES]:
         from dragoman.cli.embed_images import embed_images
 
-        refuse_words_of_texts(None, model, output, analogy, "images")
-        return embed_images(model, texts, input, output, near, encoding, json)
+        refuse_words_of_texts(model, options, "images")
+        return embed_images(model, texts, options)
 
     from dragoman.decoding.words import WordVectors
     from dragoman.jobs.open import load_embedder
 
     embedder = load_embedder(model)
-    words = embedder if isinstance(embedder, WordVectors) else None
-    refuse_words_of_texts(words, model, output, analogy)
-    if words and analogy:
-        show_analogy(analogy, words.analogy(*analogy, near or USUAL_NEAR), json)
+    if not isinstance(embedder, WordVectors):
+        refuse_words_of_texts(model, options, "texts")
+    elif options.analogy:
+        show_analogy(options.analogy, embedder.analogy(*options.analogy, options.near or USUAL_NEAR), options.json)
         return 0
-    if words and output and not texts and not input:
-        save(output, words.words, words.vectors)
+    elif options.output and not texts and not options.input:
+        save(options.output, embedder.words, embedder.vectors)
         return 0
-    lines = list(texts) or list(read_lines(input, encoding) if input else chain.from_iterable(read_input([], None)))
-    use(embedder, lines, output, near, json)
+    use(embedder, list(texts) or read_texts(options), options)
     return 0
 
 
-def use(embedder: "Embedder | WordVectors", lines: Sequence[str], output: Path | None, near: int, json: bool) -> None:
+def read_texts(options: Options) -> list[str]:
+    from dragoman.cli.translate import read_input
+    from dragoman.text.reading import read_lines
+
+    if options.input:
+        return list(read_lines(options.input, options.encoding))
+    return [line for lines in read_input([], None) for line in lines]
+
+
+def use(embedder: "Embedder | WordVectors", lines: Sequence[str], options: Options) -> None:
     from dragoman.decoding.words import WordVectors
 
-    if near and not isinstance(embedder, WordVectors):
+    if options.near and not isinstance(embedder, WordVectors):
         refuse_lone(lines, "text")
     vectors = embedder.embed(lines)
-    if output:
-        save(output, lines, vectors)
-    if near and isinstance(embedder, WordVectors):
-        for line, found in zip(lines, embedder.near(lines, near), strict=True):
-            show_words(line, found, json)
-    elif near:
-        show_near(lines, vectors, near, json)
-    elif not output:
-        show(lines, vectors, json)
+    if options.output:
+        save(options.output, lines, vectors)
+    if options.near and isinstance(embedder, WordVectors):
+        for line, found in zip(lines, embedder.near(lines, options.near), strict=True):
+            show_words(line, found, options.json)
+    elif options.near:
+        show_near(lines, vectors, options.near, options.json)
+    elif not options.output:
+        show(lines, vectors, options.json)
 
 
-def refuse_nonsense(
-    texts: Sequence[str], input: Path | None, output: Path | None, near: int, analogy: Sequence[str] | None
-) -> None:
+def refuse_nonsense(texts: Sequence[str], options: Options) -> None:
     from dragoman.errors import UsageError
 
+    output, near = options.output, options.near
     if output and output.suffix not in (".npy", ".json", ".txt", ".bin"):
         raise UsageError(
             "E-USE-12",
@@ -119,7 +124,7 @@ def refuse_nonsense(
         )
     if near < 0:
         raise UsageError("E-USE-12", f"--near {near} asks for nothing; give 1 or more")
-    if analogy and (texts or input or output):
+    if options.analogy and (texts or options.input or output):
         raise UsageError("E-USE-12", "--analogy names its three words itself; leave out other texts and --output")
 
 
@@ -133,25 +138,19 @@ def refuse_lone(given: Sequence[str], what: str) -> None:
         )
 
 
-def refuse_words_of_texts(
-    words: "WordVectors | None",
-    model: str,
-    output: Path | None,
-    analogy: Sequence[str] | None,
-    what: str = "texts",
-) -> None:
+def refuse_words_of_texts(model: str, options: Options, what: str) -> None:
+    """What only vectors of words are good for; `what` this model has vectors of."""
     from dragoman.errors import DataError, UsageError
 
-    if words:
-        return
-    if analogy:
+    if options.analogy:
         raise DataError(
             "E-RUN-10", f"--analogy is about words, and {model} has vectors of {what}; give a word2vec or glove"
         )
-    if output and output.suffix in (".txt", ".bin"):
-        named = output.with_suffix(".npy")
+    if options.output and options.output.suffix in (".txt", ".bin"):
         raise UsageError(
-            "E-USE-12", f"--output {output} is for vectors of words, and {model} has those of {what}; name it {named}"
+            "E-USE-12",
+            f"--output {options.output} is for vectors of words, and {model} has those of {what}; "
+            f"name it {options.output.with_suffix('.npy')}",
         )
 
 

@@ -1,19 +1,21 @@
 """dragoman embed, where the model reads images: a vector for each of them, or which of them are near to each other."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.cli.embed import Options
 
 
-def embed_images(
-    model: str, images: Sequence[str], input: Path | None, output: Path | None, near: int, encoding: str, json: bool
-) -> int:
+def embed_images(model: str, images: Sequence[str], options: "Options") -> int:
     from dragoman.cli.embed import refuse_lone, save, show, show_near
     from dragoman.images.corpus import find_shown
     from dragoman.text.reading import read_lines
 
-    shown = find_shown([line for line in read_lines(input, encoding) if line] if input else images)
+    listed = [line for line in read_lines(options.input, options.encoding) if line] if options.input else images
+    shown = find_shown(listed)
     names = [name for part in shown for name in part.names()]
-    if near:
+    if options.near:
         refuse_lone(names, "image")
 
     import numpy as np
@@ -23,10 +25,10 @@ def embed_images(
 
     embedder = load_as(ImageEmbedder, model)
     vectors = np.concatenate([embedder.vectors(part.pixels(embedder.form)) for part in shown])
-    if output:
-        save(output, names, vectors)
-    if near:
-        show_near(names, vectors, near, json, "image")
-    elif not output:
-        show(names, vectors, json, "image")
+    if options.output:
+        save(options.output, names, vectors)
+    if options.near:
+        show_near(names, vectors, options.near, options.json, "image")
+    elif not options.output:
+        show(names, vectors, options.json, "image")
     return 0

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from cyclopts import Parameter
+from dragoman.cli.options import Flag, Threads
 
 if TYPE_CHECKING:
     from dragoman.decoding.images import ImageModel
@@ -28,8 +28,8 @@ def explain(
     *,
     model: str | None = None,
     numbers: Literal["toy", "slides"] | None = None,
-    threads: int | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    threads: Threads = None,
+    json: Flag = False,
 ) -> int:
     """Print what attention computes, step by step: queries, keys, scores, softmax, the sum of values, the norm.
 
@@ -42,8 +42,6 @@ def explain(
         an rnn, how its decoder looks at the text.
     numbers
         Without a model: of a toy that can be followed by hand, or those that lecture 001 prints on its slides.
-    threads
-        Processor threads to use; else one for each core.
     json
         One JSON object instead, as the page reads it.
     """

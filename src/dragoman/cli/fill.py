@@ -1,9 +1,8 @@
 """dragoman fill: what stands in the masked places of a text."""
 
 import json as json_module
-from typing import Annotated
 
-from cyclopts import Parameter
+from dragoman.cli.options import Flag, Threads
 
 
 def fill(
@@ -11,8 +10,8 @@ def fill(
     text: str,
     *,
     top: int = 5,
-    threads: int | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    threads: Threads = None,
+    json: Flag = False,
 ) -> int:
     """Name the likeliest tokens for each [MASK] in a text.
 
@@ -24,8 +23,6 @@ def fill(
         A text with [MASK] where something is to be filled in.
     top
         How many candidates for each place.
-    threads
-        Processor threads to use; else one for each core.
     json
         One JSON object a place: its candidates with their probabilities and the whole text.
     """

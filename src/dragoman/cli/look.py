@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.cli.options import Model, Threads
+
 if TYPE_CHECKING:
     from dragoman.decoding.images import ImageModel
     from dragoman.decoding.insides import Insides
@@ -13,7 +15,7 @@ ENDINGS = (".html", ".json", ".png", ".svg")
 
 
 def look(
-    model: str,
+    model: Model,
     text: str,
     /,
     *,
@@ -22,7 +24,7 @@ def look(
     gold: str | None = None,
     beam: int | None = None,
     number: int | None = None,
-    threads: int | None = None,
+    threads: Threads = None,
 ) -> int:
     """Show every layer and head of a model while it works on TEXT, and how its output came about, as one offline page.
 
@@ -31,8 +33,6 @@ def look(
 
     Parameters
     ----------
-    model
-        A run's folder, a model's, or one of Hugging Face.
     text
         A sentence; or an image file, an idx file, a .npz or a folder, of which --number says the image.
     out
@@ -46,8 +46,6 @@ def look(
         Beginnings kept at each step of the search; the model's own setting where not given.
     number
         Which image of a corpus, counted from 1; the first where not given.
-    threads
-        Processor threads to use; else one for each core.
     """
     refuse_file(out)
     refuse_unseen(Path(model))

@@ -6,20 +6,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-WORDS = Parameter(negative="")
+from dragoman.cli.options import Flag, Model, Threads
 
 
 def page(
-    model: str,
+    model: Model,
     text: str = "",
     *,
     port: int = 8765,
-    open: Annotated[bool, WORDS] = False,
-    threads: int | None = None,
+    open: Flag = False,
+    threads: Threads = None,
 ) -> int:
     """Show what happens inside a model, in a browser: type text or choose an image, force tokens, follow a run. Ctrl-C
     ends it.
@@ -28,8 +25,6 @@ def page(
 
     Parameters
     ----------
-    model
-        A run's folder, a model's, or one of Hugging Face.
     text
         What to look at first; else one of the run's validation sentences. Of a vit an image: a file, an idx file, a
         .npz or a folder, of which the first is taken; else the first that the run is validated on.
@@ -37,8 +32,6 @@ def page(
         Where to listen; 0 is any port that is free.
     open
         Open the page in a browser.
-    threads
-        Processor threads to use; else one for each core.
     """
     from dragoman.cli.look import refuse_unseen
 

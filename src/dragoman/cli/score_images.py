@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dragoman.cli.score import Options
     from dragoman.evaluation.numbers import NumberScores
     from dragoman.evaluation.overlap import MaskScores
 
 
-def score_images(model: str, corpora: Sequence[str], threads: int | None, json: bool, plot: Path | None) -> int:
+def score_images(model: str, corpora: Sequence[str], options: "Options") -> int:
     from dragoman.cli.classify_images import refuse_no_head
     from dragoman.cli.kind import kind_of
-    from dragoman.cli.score import confusion_as_dict, refuse_plot, show_confusion
-    from dragoman.errors import UsageError
+    from dragoman.cli.score_labels import refuse_plot, refuse_plot_of, tell_confusion
     from dragoman.images.corpus import find_images
 
     refuse_no_head(model, kind_of(Path(model))[0])
-    refuse_plot(plot)
+    refuse_plot(options.plot)
     corpus = find_images(corpora)
 
     from dragoman.decoding.images import ImageClassifier, ImageModel, ImageRegressor, ImageSegmenter
@@ -27,25 +27,17 @@ def score_images(model: str, corpora: Sequence[str], threads: int | None, json: 
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_as
 
-    use_threads(threads)
+    use_threads(options.threads)
     opened = load_as(ImageModel, model)
-    if plot and not isinstance(opened, ImageClassifier):
-        raise UsageError("E-CLS-06", f"--plot draws the labels of a classifier, and {model} is none; leave it out")
+    if options.plot and not isinstance(opened, ImageClassifier):
+        refuse_plot_of(model)
     match opened:
         case ImageClassifier():
-            found = score_labels(opened, corpus)
-            if plot:
-                from dragoman.seeing.plots import draw_confusion, save_as
-
-                save_as(draw_confusion(found), plot)
-            if json:
-                print(json_module.dumps(confusion_as_dict(found), ensure_ascii=False))
-            else:
-                show_confusion(found)
+            tell_confusion(score_labels(opened, corpus), options)
         case ImageRegressor():
-            show_numbers(score_numbers(opened, corpus), json)
+            show_numbers(score_numbers(opened, corpus), options.json)
         case ImageSegmenter():
-            show_overlap(score_masks(opened, corpus), json)
+            show_overlap(score_masks(opened, corpus), options.json)
     return 0
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.cli.score import Options
     from dragoman.evaluation.words import Correlation, SectionScore
 
 
-def score_words(model: str, files: Sequence[str], encoding: str, threads: int | None, json: bool) -> int:
+def score_words(model: str, files: Sequence[str], options: "Options") -> int:
     from dragoman.errors import UsageError
     from dragoman.text.word_tests import read_word_test
 
@@ -17,7 +18,7 @@ def score_words(model: str, files: Sequence[str], encoding: str, threads: int | 
         raise UsageError(
             "E-USE-01", f"{model} has vectors of words; give tests of words, such as WordSim-353 or questions-words.txt"
         )
-    tests = [read_word_test(Path(file), encoding) for file in files]
+    tests = [read_word_test(Path(file), options.encoding) for file in files]
 
     from dragoman.decoding.words import WordVectors
     from dragoman.evaluation.words import score_analogies, score_judgements
@@ -25,21 +26,21 @@ def score_words(model: str, files: Sequence[str], encoding: str, threads: int | 
     from dragoman.jobs.open import load_as
     from dragoman.text.word_tests import Judgement
 
-    use_threads(threads)
+    use_threads(options.threads)
     vectors = load_as(WordVectors, model)
     told = []
     for file, test in zip(files, tests, strict=True):
         if isinstance(test[0], Judgement):
             found = score_judgements(vectors, test, file)
             told.append(correlation_as_dict(file, found))
-            show = () if json else correlation_lines(file, found)
+            show = () if options.json else correlation_lines(file, found)
         else:
             sections = score_analogies(vectors, test, file)
             told.append(sections_as_dict(file, sections))
-            show = () if json else section_lines(file, sections)
+            show = () if options.json else section_lines(file, sections)
         for line in show:
             print(line)
-    if json:
+    if options.json:
         print(json_module.dumps({"tests": told}, ensure_ascii=False))
     return 0
 

@@ -5,122 +5,114 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
+from dragoman.cli.options import Flag, Model, Precision, Threads
+
 if TYPE_CHECKING:
     from dragoman.decoding.settings import SampleConfig
-    from dragoman.decoding.translate import Translation
+    from dragoman.decoding.translate import Translation, Translator
 
-WORDS = Parameter(negative="")
 AT_ONCE = 2000  # lines translated together at most
 
 
-def translate(
-    model: str,
-    *texts: str,
-    input: Path | None = None,
-    output: Path | None = None,
-    beam: int | None = None,
-    nbest: int = 1,
-    sample: Annotated[bool, WORDS] = False,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int | None = None,
-    prefix: str = "",
-    precision: Literal["float32", "int8"] = "float32",
-    shortlist: Annotated[bool, WORDS] = False,
-    alignments: Annotated[bool, WORDS] = False,
-    no_split: Annotated[bool, WORDS] = False,
-    encoding: str = "utf-8",
-    threads: int | None = None,
-    json: Annotated[bool, WORDS] = False,
-) -> int:
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """What is translated, how it is searched for or drawn, and how it is written."""
+
+    input: Path | None = None
+    """A file to translate line by line."""
+    output: Path | None = None
+    """Where to write; else standard output."""
+    beam: int | None = None
+    """Beginnings kept at each step of the search; 1 is greedy. The model's own setting where not given."""
+    nbest: int = 1
+    """Translations for each line, best first: `rank<TAB>score<TAB>text` where more than one. With --sample so many are
+    drawn, each by luck of its own."""
+    sample: Flag = False
+    """Draw words by their probability instead of searching."""
+    temperature: float | None = None
+    """With --sample: below 1 prefers likely words, above 1 evens them out."""
+    top_k: int | None = None
+    """With --sample: draw from this many likeliest tokens only."""
+    top_p: float | None = None
+    """With --sample: draw from the fewest tokens that have this much probability."""
+    seed: int | None = None
+    """With --sample: the same seed draws the same text."""
+    prefix: str = ""
+    """What every translation must begin with."""
+    precision: Precision = "float32"
+    shortlist: Flag = False
+    """Score only those tokens that the source makes likely: faster where there are many; some translations come out
+    otherwise, and how many was measured when the model was saved."""
+    alignments: Flag = False
+    """After a tab, the source word that each word came from, as `source-target` pairs counted from 0."""
+    no_split: Flag = False
+    """Refuse a line that is too long for the model instead of splitting it."""
+    encoding: str = "utf-8"
+    """Of the input; what cannot be read so becomes �, and where the first of it stands is said."""
+    threads: Threads = None
+    json: Flag = False
+    """One JSON object a line: text, score, tokens, alternatives."""
+
+
+USUAL = Options()
+
+
+def translate(model: Model, *texts: str, options: Options = USUAL) -> int:
     """Translate texts, a file, or standard input where neither is given.
 
     Parameters
     ----------
-    model
-        A run's folder, a model's, or one of Hugging Face.
     texts
         Sentences to translate.
-    input
-        A file to translate line by line.
-    output
-        Where to write; else standard output.
-    beam
-        Beginnings kept at each step of the search; 1 is greedy. The model's own setting where not given.
-    nbest
-        Translations for each line, best first: `rank<TAB>score<TAB>text` where more than one. With --sample so many are
-        drawn, each by luck of its own.
-    sample
-        Draw words by their probability instead of searching.
-    temperature
-        With --sample: below 1 prefers likely words, above 1 evens them out.
-    top_k
-        With --sample: draw from this many likeliest tokens only.
-    top_p
-        With --sample: draw from the fewest tokens that have this much probability.
-    seed
-        With --sample: the same seed draws the same text.
-    prefix
-        What every translation must begin with.
-    precision
-        float32, or int8: faster, and a quarter of the memory; what it costs was measured when the model was saved.
-    shortlist
-        Score only those tokens that the source makes likely: faster where there are many; some translations come out
-        otherwise, and how many was measured when the model was saved.
-    alignments
-        After a tab, the source word that each word came from, as `source-target` pairs counted from 0.
-    no_split
-        Refuse a line that is too long for the model instead of splitting it.
-    encoding
-        Of the input; what cannot be read so becomes �, and where the first of it stands is said.
-    threads
-        Processor threads to use; else one for each core.
-    json
-        One JSON object a line: text, score, tokens, alternatives.
     """
     from dragoman.decoding.settings import refuse_wide
     from dragoman.jobs.machine import use_large_pages, use_threads
     from dragoman.text.reading import refuse_encoding
 
-    refuse_no_text(texts, input)
-    refuse_encoding(encoding)
-    refuse_wide(beam, nbest)
-    refuse_drawing_otherwise(sample, shortlist, beam)
-    sampling = read_sampling(sample, {"temperature": temperature, "top-k": top_k, "top-p": top_p, "seed": seed})
+    refuse_no_text(texts, options.input)
+    refuse_encoding(options.encoding)
+    refuse_wide(options.beam, options.nbest)
+    sampling = read_sampling(options)
     use_large_pages()
-    use_threads(threads)
+    use_threads(options.threads)
 
     from dragoman.decoding.translate import Translator
     from dragoman.jobs.open import load_as
 
     translator = load_as(Translator, model)
     done = 0
-    with open_output(output) as out:
-        for lines in read_input(list(texts), input, encoding):
-            found = translator.translate(
-                lines,
-                beam=beam,
-                nbest=nbest,
-                sampling=sampling,
-                prefixes=[prefix] * len(lines) if prefix else None,
-                precision=precision,
-                shortlist=shortlist,
-                alignments=alignments,
-                split=not no_split,
-                first_line=done + 1,
-                notice=lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr),
-            )
-            for translation in found:
-                write(translation, out, nbest, json)
+    with open_output(options.output) as out:
+        for lines in read_input(list(texts), options.input, options.encoding):
+            for translation in translated(translator, lines, options, sampling, first_line=done + 1):
+                write(translation, out, options.nbest, options.json)
             out.flush()
             done += len(lines)
     return 0
+
+
+def translated(
+    translator: "Translator", lines: Sequence[str], options: Options, sampling: "SampleConfig | None", first_line: int
+) -> "list[Translation]":
+    return translator.translate(
+        lines,
+        beam=options.beam,
+        nbest=options.nbest,
+        sampling=sampling,
+        prefixes=[options.prefix] * len(lines) if options.prefix else None,
+        precision=options.precision,
+        shortlist=options.shortlist,
+        alignments=options.alignments,
+        split=not options.no_split,
+        first_line=first_line,
+        notice=lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr),
+    )
 
 
 def refuse_no_text(texts: Sequence[str], path: Path | None) -> None:
@@ -136,26 +128,25 @@ def refuse_no_text(texts: Sequence[str], path: Path | None) -> None:
         raise UsageError("E-USE-17", "there is no text, and standard input is closed; give texts, --input or a pipe")
 
 
-def refuse_drawing_otherwise(sample: bool, shortlist: bool, beam: int | None) -> None:
-    from dragoman.errors import UsageError
-
-    if sample and beam is not None:
-        raise UsageError("E-USE-18", f"--beam {beam} is about searching and --sample draws words; give one of them")
-    if sample and shortlist:
-        raise UsageError("E-USE-24", "--sample draws from all words and --shortlist leaves most out; give one of them")
-
-
-def read_sampling(sample: bool, values: dict[str, float | None]) -> "SampleConfig | None":
+def read_sampling(options: Options) -> "SampleConfig | None":
     """How to draw, if it is asked for; what is about drawing has no meaning otherwise."""
     from dragoman.decoding.settings import SampleConfig
     from dragoman.errors import UsageError
 
+    values = {name: getattr(options, name) for name in ("temperature", "top_k", "top_p", "seed")}
     asked = {name: value for name, value in values.items() if value is not None}
-    if asked and not sample:
-        name, value = next(iter(asked.items()))
-        raise UsageError("E-USE-18", f"--{name} {value} is about drawing words; add --sample, or leave it out")
-    settings = {name.replace("-", "_"): value for name, value in asked.items()}
-    return SampleConfig.read(settings, section="sample") if sample else None
+    if not options.sample:
+        for name, value in asked.items():
+            option = name.replace("_", "-")
+            raise UsageError("E-USE-18", f"--{option} {value} is about drawing words; add --sample, or leave it out")
+        return None
+    if options.beam is not None:
+        raise UsageError(
+            "E-USE-18", f"--beam {options.beam} is about searching and --sample draws words; give one of them"
+        )
+    if options.shortlist:
+        raise UsageError("E-USE-24", "--sample draws from all words and --shortlist leaves most out; give one of them")
+    return SampleConfig.read(asked, section="sample")
 
 
 def read_input(texts: list[str], path: Path | None, encoding: str = "utf-8") -> Iterator[list[str]]:
