@@ -13,8 +13,8 @@ setup(
     ext_modules=[
         Extension(
             f"dragoman.native.{level}",
-            [f"{NATIVE}/{name}.cpp" for name in ("engine", "training", "heads", "sublayers", "updates")],
-            depends=[f"{NATIVE}/{name}.hpp" for name in ("kernels", "threads", "together", "heads")],
+            [f"{NATIVE}/{name}.cpp" for name in ("engine", "training", "heads", "products", "sublayers", "updates")],
+            depends=[f"{NATIVE}/{name}.hpp" for name in ("kernels", "threads", "together", "heads", "products")],
             extra_compile_args=[*FLAGS, *more],
             extra_link_args=["-pthread"],
             language="c++",

@@ -61,13 +61,18 @@ def machine_of(run: Run) -> dict[str, Any]:
         "torch": torch.__version__,
         "cpu": processor(),
         "native": native.level(),
+        "products": "our own" if native.has_own_products() else "torch's",
         "dropout": "seeded for each part of a batch",
         "threads": torch.get_num_threads(),
         "workers": run.workers.size,
     }
 
 
-BEFORE = {"native": "none", "dropout": "seeded for each batch"}  # of runs begun before it was written down
+BEFORE = {
+    "native": "none",
+    "products": "torch's",
+    "dropout": "seeded for each batch",
+}  # of runs begun before it was written down
 
 
 def other_machine(recorded: dict[str, Any], run: Run) -> str:

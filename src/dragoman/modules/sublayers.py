@@ -104,7 +104,6 @@ def can_go_through(sublayers: Sequence[Sublayer], x: Tensor, bias: Tensor | None
         and all(fits(one, x) for one in sublayers)
         and are_alike(sublayers)
         and native.library() is not None
-        and native.product_of_torch() is not None
         and not torch.compiler.is_compiling()
     )
 

@@ -4,6 +4,7 @@
     training.cpp    attention and cross-entropy, with slopes    used by modules/short_attention.py, training/entropy.py
     heads.cpp       one head of one short text, with slopes     used by training.cpp and sublayers.cpp
     sublayers.cpp   blocks' sublayers, with slopes              used by modules/sublayers.py
+    products.cpp    large products of matrices                  used by sublayers.cpp, modules/products.py
     updates.cpp     gradients summed and followed               used by training/updates.py
 
 It is not a Python module but a plain library: nothing in it knows Python or torch, every call works on memory that
@@ -126,6 +127,8 @@ SIGNATURES = {
     "step": (c_int32, POINTER(Stack), POINTER(Embedding), POINTER(Linear), c_float, POINTER(Step)),
     "use_parallel": (None, c_void_p),
     "use_product": (None, c_void_p),
+    "product_of": (None, *(c_int32,) * 6, *(c_void_p,) * 3, c_int32, c_int32),
+    "made_by_intel": (c_int32,),
     "measure": (None, POINTER(Run), POINTER(c_int64), POINTER(c_int64)),
     "forwards": (None, POINTER(Run)),
     "backwards": (None, POINTER(Run)),
@@ -167,7 +170,8 @@ def open_build(level: str) -> ctypes.CDLL | None:
         function = getattr(build, name)
         function.restype, function.argtypes = answer, given
     build.use_parallel(threads_of_torch())
-    build.use_product(product_of_torch())
+    wide = level == "avx512" and not build.made_by_intel()
+    build.use_product(None if wide else product_of_torch())
     return build
 
 
@@ -178,8 +182,15 @@ def threads_of_torch() -> int | None:
 
 
 def product_of_torch() -> int | None:
-    """The product of matrices in torch's own BLAS. None where it cannot be found; then torch computes sublayers."""
+    """The product of matrices in torch's own BLAS; None where it cannot be found."""
     return loaded_function("libtorch_cpu", "sgemm_")
+
+
+def has_own_products() -> bool:
+    """Whether large products are ours: MKL takes the widest instructions on processors of its own maker alone, and on
+    others with AVX-512 it is half as fast as it could be."""
+    found = library()
+    return found is not None and level() == "avx512" and not found.made_by_intel()
 
 
 @cache

@@ -127,13 +127,14 @@ Rows make_ready(const Linear &w, const float *x, int rows) {
     return {rows, in, nullptr, bytes.data(), scales};
 }
 
-// y = f(W x + b) for R rows and one panel
-template <int R> void some_rows(const Linear &w, const Rows &x, int first, int panel, int activation, float *y, int64_t stride) {
+// y = f(W x + b) for R rows and one panel; for `part` see panel_floats
+template <int R>
+void some_rows(const Linear &w, const Rows &x, int first, int part, int panel, int activation, float *y, int64_t stride) {
     int begin = panel * PANEL, width = std::min(PANEL, w.out - begin);
     alignas(64) float sums[R * PANEL];
     if (x.floats) {
         const float *weights = static_cast<const float *>(w.weights) + static_cast<int64_t>(panel) * PANEL * w.in;
-        panel_floats<R>(x.floats + static_cast<int64_t>(first) * x.in, x.in, weights, sums, PANEL);
+        panel_floats<R>(x.floats + static_cast<int64_t>(first) * x.in, x.in, weights, sums, PANEL, part);
     } else {
         alignas(64) int32_t whole[R * PANEL];
         const int8_t *weights = static_cast<const int8_t *>(w.weights) + static_cast<int64_t>(panel) * PANEL * x.in;
@@ -153,15 +154,18 @@ template <int R> void some_rows(const Linear &w, const Rows &x, int first, int p
 
 // one panel for all rows: its weights stay in the cache while the rows go by
 void one_panel(const Linear &w, const Rows &x, int panel, int activation, float *y, int64_t stride) {
+    bool many = PARTS && x.count >= PARTS * ROWS;
     int r = 0;
-    for (; r + ROWS <= x.count; r += ROWS) some_rows<ROWS>(w, x, r, panel, activation, y + r * stride, stride);
+    for (; r + ROWS <= x.count; r += ROWS)
+        some_rows<ROWS>(w, x, r, many ? r / ROWS : -1, panel, activation, y + r * stride, stride);
+    int part = many ? PARTS : -1;
     float *to = y + r * stride;
     switch (x.count - r) {
-        case 1: return some_rows<1>(w, x, r, panel, activation, to, stride);
-        case 2: return some_rows<2>(w, x, r, panel, activation, to, stride);
-        case 3: return some_rows<3>(w, x, r, panel, activation, to, stride);
-        case 4: return some_rows<4>(w, x, r, panel, activation, to, stride);
-        case 5: return some_rows<5>(w, x, r, panel, activation, to, stride);
+        case 1: return some_rows<1>(w, x, r, part, panel, activation, to, stride);
+        case 2: return some_rows<2>(w, x, r, part, panel, activation, to, stride);
+        case 3: return some_rows<3>(w, x, r, part, panel, activation, to, stride);
+        case 4: return some_rows<4>(w, x, r, part, panel, activation, to, stride);
+        case 5: return some_rows<5>(w, x, r, part, panel, activation, to, stride);
     }
 }
 

@@ -22,7 +22,7 @@
 namespace dragoman {
 
 constexpr int PANEL = 64;
-constexpr int AHEAD = 4096;  // bytes
+constexpr int AHEAD = 4096, LINE = 64;  // bytes: how far ahead weights are fetched, and how many come at once
 constexpr int ZERO = 128;  // what an activation of 0 is stored as: the machine multiplies unsigned with signed bytes
 
 #if defined(__AVX512F__)
@@ -206,10 +206,10 @@ inline float sum_of_exponentials(const float *x, int n, float shift) {
 // ── float32 ─────────────────────────────────────────────────────────────────────────────────
 
 // y[R][V vectors] = x[R][in] · w[in][V vectors]; rows of each are so many numbers apart, the terms of x `x_next`: a turned
-// matrix costs nothing there
-template <int R, int V, bool FETCH = false>
+// matrix costs nothing there. With each term the next LINES of the cache are fetched from `wanted` on, SPAN bytes apart
+template <int R, int V, int LINES = 0, int SPAN = LINES * LINE>
 inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step,
-                          int64_t x_next = 1) {
+                          int64_t x_next = 1, const char *wanted = nullptr) {
     Lanes sums[R][V];
     UNROLL
     for (int r = 0; r < R; r++)
@@ -220,11 +220,8 @@ inline void some_products(const float *x, int64_t x_step, int in, const float *w
         UNROLL
         for (int v = 0; v < V; v++) row[v] = load(w + k * w_step + v * LANES);
 #if defined(__SSE2__)
-        if (FETCH) {
-            UNROLL
-            for (int v = 0; v < V; v++)
-                _mm_prefetch(reinterpret_cast<const char *>(w + k * w_step + v * LANES) + AHEAD, _MM_HINT_T0);
-        }
+        UNROLL
+        for (int i = 0; i < LINES; i++) _mm_prefetch(wanted + static_cast<int64_t>(k) * SPAN + i * LINE, _MM_HINT_T0);
 #endif
         UNROLL
         for (int r = 0; r < R; r++) {
@@ -239,9 +236,22 @@ inline void some_products(const float *x, int64_t x_step, int in, const float *w
         for (int v = 0; v < V; v++) store(y + r * y_step + v * LANES, sums[r][v]);
 }
 
-template <int R> inline void panel_floats(const float *x, int in, const float *panel, float *y, int stride) {
-    for (int c = 0; c < PANEL; c += COLUMNS)
-        some_products<R, COLUMNS / LANES, true>(x, in, in, panel + c, PANEL, y + c, stride);
+// y[R][64] = x[R][in] · panel[in][64]. Weights come from far away, so those a little further on are fetched. Where many
+// rows go by, the first ones fetch the whole next panel instead, each a PART of it: `part` says which, and PARTS that
+// nothing is left to fetch. It is negative where the rows are few.
+constexpr int TERM = PANEL * 4, PARTS = COLUMNS == PANEL ? TERM / LINE : 0;  // TERM: bytes of a panel for each term
+
+template <int R> inline void panel_floats(const float *x, int in, const float *panel, float *y, int stride, int part) {
+    constexpr int V = COLUMNS / LANES, LINES = std::max(1, COLUMNS * 4 / LINE);
+    const char *next = reinterpret_cast<const char *>(panel) + static_cast<int64_t>(in) * TERM;
+    if (part >= PARTS)
+        some_products<R, V>(x, in, in, panel, PANEL, y, stride);
+    else if (part >= 0)
+        some_products<R, V, 1>(x, in, in, panel, PANEL, y, stride, 1, next + static_cast<int64_t>(part) * in * LINE);
+    else
+        for (int c = 0; c < PANEL; c += COLUMNS)
+            some_products<R, V, LINES, TERM>(x, in, in, panel + c, PANEL, y + c, stride, 1,
+                                             reinterpret_cast<const char *>(panel + c) + AHEAD);
 }
 
 // ── int8 ────────────────────────────────────────────────────────────────────────────────────

@@ -4,11 +4,12 @@
 //     x ─ f ─ dropout ─ (+ x) ─ norm ─ y        after the sum
 //
 // with f attention or the feed-forward network. A framework calls a function for each of a dozen operations, and threads
-// that compute side by side wait for Python's lock at each; here they meet nobody. Large products are those of the BLAS
-// that torch has loaded. What lies between them is computed row by row, and sums over rows run in one order for every
+// that compute side by side wait for Python's lock at each; here they meet nobody. Large products are those of
+// products.cpp. What lies between them is computed row by row, and sums over rows run in one order for every
 // column, so nothing hangs on the number of threads.
 
 #include "heads.hpp"
+#include "products.hpp"
 #include "together.hpp"
 
 using namespace dragoman;
@@ -49,15 +50,9 @@ struct Run {
     float *to_x, *to_bias;             // (N D); (B H T T) or null
 };
 
-typedef void (*Product)(const char *, const char *, const int32_t *, const int32_t *, const int32_t *, const float *,
-                        const float *, const int32_t *, const float *, const int32_t *, const float *, float *,
-                        const int32_t *);
-
 }  // extern "C"
 
 namespace {
-
-Product product = nullptr;  // sgemm_ of torch's BLAS
 
 struct Around {                        // what stands around f
     int32_t threads, rows, width, norm_first, centred;
@@ -80,17 +75,10 @@ struct Projection {                    // y = x Wᵀ + b
 
 // ── matrices ────────────────────────────────────────────────────────────────────────────────
 
-// C (m n) = op(A) op(B) (+ C), k terms; row by row, as BLAS would say of the turned ones
-void multiply(bool turn_a, bool turn_b, int m, int n, int k, const float *a, const float *b, float *c, bool add = false) {
-    const float one = 1.0f, start = add ? 1.0f : 0.0f;
-    const int32_t steps_a = turn_a ? m : k, steps_b = turn_b ? k : n;
-    product(turn_b ? "T" : "N", turn_a ? "T" : "N", &n, &m, &k, &one, b, &steps_b, a, &steps_a, &start, c, &n);
-}
-
 void project(const Projection &p, const float *x, int rows, int threads, float *y) {
     if (p.bias)
         for_each(rows, threads, [&](int r) { std::memcpy(y + static_cast<int64_t>(r) * p.out, p.bias, p.out * sizeof(float)); });
-    multiply(false, true, rows, p.out, p.in, x, p.weight, y, p.bias != nullptr);
+    multiply(false, true, rows, p.out, p.in, x, p.weight, y, p.bias != nullptr, threads);
 }
 
 constexpr int COLUMNS_AT_ONCE = 64;
@@ -116,9 +104,9 @@ void add_rows(const float *x, int rows, int width, int threads, float *sums) {
 
 // dW = dYᵀ X;  db = Σ dY;  dX = dY W
 void project_back(const Projection &p, const float *x, int rows, int threads, const float *to_y, float *to_x) {
-    multiply(true, false, p.out, p.in, rows, to_y, x, p.to_weight);
+    multiply(true, false, p.out, p.in, rows, to_y, x, p.to_weight, false, threads);
     if (p.to_bias) add_rows(to_y, rows, p.out, threads, p.to_bias);
-    multiply(false, false, rows, p.in, p.out, to_y, p.weight, to_x);
+    multiply(false, false, rows, p.in, p.out, to_y, p.weight, to_x, false, threads);
 }
 
 // ── norms ───────────────────────────────────────────────────────────────────────────────────
@@ -479,8 +467,6 @@ void read_back(const Sitting &s, bool adds) {
 // ── what Python calls ───────────────────────────────────────────────────────────────────────
 
 extern "C" {
-
-void use_product(void *sgemm) { product = reinterpret_cast<Product>(sgemm); }
 
 // how many numbers there must be in `room` and in `scratch`
 void measure(const Run *run, int64_t *room, int64_t *scratch) {

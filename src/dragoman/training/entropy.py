@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman import native
+from dragoman.modules.products import product
 
 AT_ONCE = 1 << 20  # scores computed at a time, over all tokens of some rows: they stay in the cache
 
@@ -35,11 +36,13 @@ class CrossEntropy(torch.autograd.Function):
         to_bias = None if bias is None else torch.zeros_like(bias)
         rows = max(64, AT_ONCE // len(table))
         for x, y, to_x in zip(states.split(rows), wanted.split(rows), to_states.split(rows), strict=True):
-            logits = x @ table.T if bias is None else torch.addmm(bias, x, table.T)
+            logits = product(x, table.T)
+            if bias is not None:
+                logits += bias
             nats += surprise_and_slope(logits, y, smoothing, learns)
             if learns:  # by now the logits are their slope
-                torch.mm(logits, table, out=to_x)
-                to_table.addmm_(logits.T, x)
+                product(logits, table, out=to_x)
+                product(logits.T, x, out=to_table, add=True)
                 if to_bias is not None:
                     to_bias += logits.sum(dim=0)
         ctx.save_for_backward(to_states, to_table, to_bias)

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, Optimizer, RMSprop
 
+from dragoman.modules.products import product
 from dragoman.training.parallel import ALONE, Workers
 from dragoman.training.settings import OptimizerName
 from dragoman.training.team import MOST, Team, team_size
@@ -168,21 +169,21 @@ def orthogonal(matrices: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
     tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if tall else matrices  # the smaller square is the cheaper one
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-30)
-    square = x @ x.mT
-    fourth = square @ square
+    square = product(x, x.mT)
+    fourth = product(square, square)
     bound = fourth.norm(dim=(-2, -1), keepdim=True).pow_(0.25).clamp_(min=1e-4)
     x, square, fourth = x.div_(bound), square.div_(bound**2), fourth.div_(bound**4)
     wide = x.shape[-1] >= 2 * x.shape[-2]  # then the factors are multiplied with each other first
     factor, factors = square, None
     for number, (a, b, c) in enumerate(ROUNDS):
         if number:
-            square = factor @ square @ factor if wide else x @ x.mT
-            fourth = square @ square
+            square = product(product(factor, square), factor) if wide else product(x, x.mT)
+            fourth = product(square, square)
         factor = fourth.mul_(c).add_(square, alpha=b)
         factor.diagonal(dim1=-2, dim2=-1).add_(a)
         if wide:
-            factors = factor if factors is None else factor @ factors
+            factors = factor if factors is None else product(factor, factors)
         else:
-            x = factor @ x
-    x = x if factors is None else factors @ x
+            x = product(factor, x)
+    x = x if factors is None else product(factors, x)
     return x.mT if tall else x

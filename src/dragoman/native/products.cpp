@@ -1,0 +1,125 @@
+// Large products of matrices, for training: those of the BLAS that torch has loaded, or our own.
+//
+// MKL takes the widest instructions on processors of its own maker alone; on others with AVX-512 what stands here is twice
+// as fast. B is packed into panels of 64 columns, [k][64], one after the other, while all rows of A go by; so many
+// terms at a time that it stays in the cache. Every sum runs over k in one order, so the bits do not hang on the number of threads.
+
+#include "products.hpp"
+
+#include "together.hpp"
+
+using namespace dragoman;
+
+typedef void (*Product)(const char *, const char *, const int32_t *, const int32_t *, const int32_t *, const float *,
+                        const float *, const int32_t *, const float *, const int32_t *, const float *, float *,
+                        const int32_t *);
+
+namespace {
+
+Product product = nullptr;  // sgemm_ of torch's BLAS, where it is the faster one
+
+constexpr int DEPTH = 512;  // terms of a panel: 128 KiB, and of A no more lines than the nearest cache holds
+constexpr int SQUARE = 16;
+
+struct Panel {
+    const float *data;
+    int terms, width;
+};
+
+// columns `first` on of op(B), and terms `from` on, with zeros beside where there are no more columns
+void pack(bool turn, int n, int k, const float *b, int first, int from, const Panel &panel, float *to) {
+    for (int j = panel.width; j < PANEL; j++)
+        for (int t = 0; t < panel.terms; t++) to[static_cast<int64_t>(t) * PANEL + j] = 0.0f;
+    if (!turn) {
+        const float *row = b + static_cast<int64_t>(from) * n + first;
+        for (int t = 0; t < panel.terms; t++, row += n)
+            std::memcpy(to + static_cast<int64_t>(t) * PANEL, row, panel.width * sizeof(float));
+        return;
+    }
+    const float *rows = b + static_cast<int64_t>(first) * k + from;
+    for (int t = 0; t < panel.terms; t += SQUARE) {  // small squares: both sides of them stay in the nearest cache
+        int count = std::min(SQUARE, panel.terms - t);
+        for (int j = 0; j < panel.width; j++)
+            for (int i = 0; i < count; i++)
+                to[static_cast<int64_t>(t + i) * PANEL + j] = rows[static_cast<int64_t>(j) * k + t + i];
+    }
+}
+
+// R rows of C from one panel
+template <int R>
+void some_rows(const Panel &panel, const float *a, int64_t step, int64_t next, float *c, int n, bool add) {
+    alignas(64) float sums[R * PANEL];
+    if (panel.width <= COLUMNS / 2)
+        some_products<R, COLUMNS / LANES / 2>(a, step, panel.terms, panel.data, PANEL, sums, PANEL, next);
+    else
+        for (int i = 0; i < panel.width; i += COLUMNS)
+            some_products<R, COLUMNS / LANES>(a, step, panel.terms, panel.data + i, PANEL, sums + i, PANEL, next);
+    for (int r = 0; r < R; r++) {
+        float *to = c + static_cast<int64_t>(r) * n;
+        const float *from = sums + r * PANEL;
+        if (!add) std::memcpy(to, from, panel.width * sizeof(float));
+        else
+            for (int j = 0; j < panel.width; j++) to[j] += from[j];
+    }
+}
+
+void all_rows(const Panel &panel, const float *a, int64_t step, int64_t next, int m, float *c, int n, bool add) {
+    int r = 0;
+    for (; r + ROWS <= m; r += ROWS) some_rows<ROWS>(panel, a + r * step, step, next, c + static_cast<int64_t>(r) * n, n, add);
+    for (; r < m; r++) some_rows<1>(panel, a + r * step, step, next, c + static_cast<int64_t>(r) * n, n, add);
+}
+
+void multiply_ourselves(bool turn_a, bool turn_b, int m, int n, int k, const float *a, const float *b, float *c, bool add,
+                        int threads) {
+    const int64_t step = turn_a ? 1 : k, next = turn_a ? m : 1;
+    for_each((n + PANEL - 1) / PANEL, threads, [&](int p) {
+        static thread_local std::vector<float> room;
+        if (room.size() < static_cast<size_t>(DEPTH) * PANEL) room.resize(static_cast<size_t>(DEPTH) * PANEL);
+        int first = p * PANEL;
+        for (int from = 0; from < k; from += DEPTH) {
+            Panel panel = {room.data(), std::min(DEPTH, k - from), std::min(PANEL, n - first)};
+            pack(turn_b, n, k, b, first, from, panel, room.data());
+            all_rows(panel, a + from * next, step, next, m, c + first, n, add || from);
+        }
+    });
+}
+
+// Fortran's way: what lies row by row are columns there, so the product is asked for turned over
+void multiply_by_blas(bool turn_a, bool turn_b, int m, int n, int k, const float *a, const float *b, float *c, bool add) {
+    const float one = 1.0f, start = add ? 1.0f : 0.0f;
+    const int32_t steps_a = turn_a ? m : k, steps_b = turn_b ? k : n;
+    product(turn_b ? "T" : "N", turn_a ? "T" : "N", &n, &m, &k, &one, b, &steps_b, a, &steps_a, &start, c, &n);
+}
+
+}  // namespace
+
+void dragoman::multiply(bool turn_a, bool turn_b, int m, int n, int k, const float *a, const float *b, float *c, bool add,
+                        int threads) {
+    if (product) multiply_by_blas(turn_a, turn_b, m, n, k, a, b, c, add);
+    else multiply_ourselves(turn_a, turn_b, m, n, k, a, b, c, add, threads);
+}
+
+// ── what Python calls ───────────────────────────────────────────────────────────────────────
+
+extern "C" {
+
+void use_product(void *sgemm) { product = reinterpret_cast<Product>(sgemm); }
+
+// of `count` pairs of matrices, one after the other
+void product_of(int32_t count, int32_t turn_a, int32_t turn_b, int32_t m, int32_t n, int32_t k, const float *a,
+                const float *b, float *c, int32_t add, int32_t threads) {
+    FlushDenormals flush;
+    for (int64_t i = 0; i < count; i++)
+        multiply(turn_a, turn_b, m, n, k, a + i * m * k, b + i * k * n, c + i * m * n, add, threads);
+}
+
+int32_t made_by_intel() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_is("intel");
+#else
+    return 0;
+#endif
+}
+
+}  // extern "C"
