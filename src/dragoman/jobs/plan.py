@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from dragoman import native
 from dragoman.decoding.beam import SearchConfig
 from dragoman.errors import UsageError
 from dragoman.jobs.prepare import Prepared, Survey
 from dragoman.jobs.request import Request
 from dragoman.models import find_family, task_and_family_of
+from dragoman.modules.products import product
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizer import Kind, TokenizerConfig
 from dragoman.training.settings import TrainingConfig
@@ -186,7 +188,9 @@ CLASSIFYING_EPOCHS = (4.0, 40.0)  # at least, however many texts there are; at m
 IMAGE_RATE = {"mlp": 0.5, "cnn": 0.3, "vit": 0.65}  # a share of the usual one, for families that read images
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
-EFFICIENCY = 0.38  # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory
+# of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory, and takes as long where
+# products are faster than torch's
+EFFICIENCY, EFFICIENCY_OF_OWN = 0.38, 0.3
 
 
 def work_per_token(config: Any) -> float:
@@ -202,17 +206,23 @@ def measure_machine(moments: int = 5, seconds: float = 0.1) -> float:
 
     The best of a few moments counts: what else the machine has to do is there for a while, not for the whole run.
     """
-    states, weights = torch.randn(2048, 256), torch.randn(256, 1024)
-    states @ weights  # the first one warms up
+    efficiency = EFFICIENCY_OF_OWN if native.has_own_products() else EFFICIENCY
+    return efficiency * products_per_second(moments, seconds)
 
-    def products_per_second() -> float:
+
+def products_per_second(moments: int, seconds: float) -> float:
+    """Multiplications and additions a second in plain products, as training computes them."""
+    states, weights, room = torch.randn(2048, 256), torch.randn(256, 1024), torch.empty(2048, 1024)
+    product(states, weights, out=room)  # the first one warms up
+
+    def rounds_per_second() -> float:
         rounds, start = 0, time.perf_counter()
         while time.perf_counter() - start < seconds:
-            states @ weights
+            product(states, weights, out=room)
             rounds += 1
         return rounds / (time.perf_counter() - start)
 
-    return EFFICIENCY * 2 * 2048 * 256 * 1024 * max(products_per_second() for _ in range(moments))
+    return 2 * 2048 * 256 * 1024 * max(rounds_per_second() for _ in range(moments))
 
 
 def minutes_for(pairs: int) -> float:
