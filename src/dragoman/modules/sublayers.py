@@ -103,7 +103,7 @@ def can_go_through(sublayers: Sequence[Sublayer], x: Tensor, bias: Tensor | None
         and (bias is None or is_ordinary(bias))
         and all(fits(one, x) for one in sublayers)
         and are_alike(sublayers)
-        and native.library() is not None
+        and native.has_products()
         and not torch.compiler.is_compiling()
     )
 

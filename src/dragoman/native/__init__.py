@@ -170,8 +170,7 @@ def open_build(level: str) -> ctypes.CDLL | None:
         function = getattr(build, name)
         function.restype, function.argtypes = answer, given
     build.use_parallel(threads_of_torch())
-    wide = level == "avx512" and not build.made_by_intel()
-    build.use_product(None if wide else product_of_torch())
+    build.use_product(None if is_faster(build, level) else product_of_torch())
     return build
 
 
@@ -186,11 +185,20 @@ def product_of_torch() -> int | None:
     return loaded_function("libtorch_cpu", "sgemm_")
 
 
+def is_faster(build: ctypes.CDLL, level: str) -> bool:
+    """Whether our own products are: MKL takes the widest instructions on processors of its own maker alone, and on
+    others with AVX-512 it is half as fast as they can be."""
+    return level == "avx512" and not build.made_by_intel()
+
+
 def has_own_products() -> bool:
-    """Whether large products are ours: MKL takes the widest instructions on processors of its own maker alone, and on
-    others with AVX-512 it is half as fast as it could be."""
     found = library()
-    return found is not None and level() == "avx512" and not found.made_by_intel()
+    return found is not None and is_faster(found, level())
+
+
+def has_products() -> bool:
+    """Whether there are any that are worth going the native way for."""
+    return has_own_products() or (library() is not None and product_of_torch() is not None)
 
 
 @cache
