@@ -16,8 +16,8 @@ import torch
 
 from dragoman import models, native
 from dragoman.decoding.beam import SearchConfig, beam_search
-from dragoman.decoding.engine import Engine, make_engine
-from dragoman.decoding.flow import Waiting, search_all
+from dragoman.decoding.engine import Engine, EngineState, make_engine
+from dragoman.decoding.flow import Queue, Waiting, search_all
 from dragoman.decoding.generate import TextWriter
 from dragoman.decoding.pace import Ways
 from dragoman.decoding.translate import Translator
@@ -239,7 +239,7 @@ def test_sentences_that_join_later_get_the_same_text(engine, beam, finish):
     config = SearchConfig(beam=beam, finish=finish)
     waiting = [Waiting(number, source, 4 + number) for number, source in enumerate(sources)]
     for threads, faster in ((1, True), (2, True), (2, False), (3, True)):
-        ways = engine.ways[threads, 2]
+        ways = engine.ways[threads, 2, beam]
         ways.seconds, ways.portions = {faster: 0.0, not faster: 1.0}, 0  # together, or apart
         found = search_all(engine, waiting, SPECIAL, config, rows=2 * beam, threads=threads)
         assert sorted(found) == list(range(12))
@@ -247,6 +247,49 @@ def test_sentences_that_join_later_get_the_same_text(engine, beam, finish):
             state = engine.encode(*make_source([one.source], SPECIAL))
             [alone] = beam_search(engine, state, [one.longest], SPECIAL, config)
             assert found[one.number] == alone
+
+
+def test_no_step_that_was_done_ahead_is_thrown_away(engine, monkeypatch):
+    join, pending = EngineState.join, []
+
+    def watched(state, newer):
+        pending.append(len(state.foreseen))
+        return join(state, newer)
+
+    monkeypatch.setattr(EngineState, "join", watched)
+    never = (
+        (SPECIAL.pad,),
+        (SPECIAL.start,),
+        (SPECIAL.end,),
+        (SPECIAL.unknown,),
+    )  # all outputs are as long as they may be
+    rng = random.Random(0)
+    waiting = [Waiting(number, [rng.randrange(4, V) for _ in range(9)], 4 + number % 9) for number in range(24)]
+    for threads in (1, 2):
+        engine.ways[threads, 6, 1].seconds = {True: 1.0, False: 0.0}  # apart
+        search_all(engine, waiting, SPECIAL, SearchConfig(beam=1, never=never), rows=6, threads=threads)
+    assert len(pending) > 4
+    assert not any(pending)
+
+
+def test_each_worker_takes_its_share():
+    queue = Queue([Waiting(number, [5] * number, 9) for number in range(48)], workers=2)
+    first, second = queue.take(32, 0), queue.take(32, 1)
+    assert (len(first), len(second)) == (24, 24)
+    assert first[0].number == 47  # the longest come first
+    queue = Queue([Waiting(number, [5], 9) for number in range(7)], workers=2)
+    assert [len(queue.take(5, 0)), len(queue.take(2, 1)), len(queue.take(2, 1, busy=2)), len(queue.take(4, 0, busy=1))] == [
+        4, 2, 1, 0,
+    ]  # fmt: skip
+    assert queue.take(3, 0) == []
+
+
+def test_how_many_threads_are_faster_is_remembered_from_sentence_to_sentence(engine):
+    pace = engine.with_threads(2).paces[2, 1]
+    pace.seconds = {1: 0.0, 2: 9.0}
+    assert engine.with_threads(2).paces[2, 1].choose(2) == 1
+    assert engine.with_threads(2).paces[2, 5].choose(2) == 2  # of a beam nothing is known yet
+    assert engine.paces[1, 1].choose(1) == 1
 
 
 def test_both_ways_of_using_threads_are_tried_and_the_faster_is_kept():
@@ -303,8 +346,9 @@ def test_a_text_longer_than_the_cache_at_first_goes_on(precision):
 
 def test_positions_that_were_learned_end_where_they_end():
     engine = Engine(models.build(KINDS["wide heads"]).eval())
-    with pytest.raises(ValueError, match="learned 40 positions and was asked for 41"):
-        engine.encode(torch.full((1, 41), 5), torch.ones(1, 41, dtype=torch.bool))
+    for length in (41, 255, 256, 257):
+        with pytest.raises(ValueError, match=f"learned 40 positions and was asked for {length}"):
+            engine.encode(torch.full((1, length), 5), torch.ones(1, length, dtype=torch.bool))
 
 
 def test_a_token_that_it_does_not_have_is_refused(engine):

@@ -140,23 +140,27 @@ class Engine:
     def __init__(self, model: nn.Module, precision: Precision = "float32") -> None:
         self.packed = Packed(model, precision)
         self.precision, self.threads = precision, 1  # that may compute one call together
-        self.pace = Pace(1)
-        self.ways: defaultdict[tuple[int, int], Ways] = defaultdict(
-            Ways
-        )  # by threads, and sentences at a time for each
+        self.settled = False  # whether they always do
+        self.forget_pace()
         self.struck: dict[tuple[int, ...], Bool[np.ndarray, " V"]] = {}
         self.shortlist: Shortlist | None = None
 
     def with_shortlist(self, shortlist: Shortlist) -> "Engine":
         """The same weights, but a search chooses only among tokens that the source makes likely."""
         other = copy(self)
-        other.shortlist, other.pace, other.ways = shortlist, Pace(1), defaultdict(Ways)
+        other.shortlist = shortlist
+        other.forget_pace()
         return other
+
+    def forget_pace(self) -> None:
+        """Nothing was timed yet, neither by this engine nor by copies of it."""
+        self.paces: defaultdict[tuple[int, int], Pace] = defaultdict(Pace)  # by threads, and rows of a step
+        self.ways: defaultdict[tuple[int, int, int], Ways] = defaultdict(Ways)  # by threads, sentences for each, beams
 
     def with_threads(self, threads: int, *, settled: bool = False) -> "Engine":
         """The same weights, with so many threads that compute each step together: where that is faster, or always."""
         other = copy(self)
-        other.threads, other.pace = threads, Pace(threads, settled=settled)
+        other.threads, other.settled = threads, settled
         return other
 
     # ── as every writer ───────────────────────────────────────────────────────────────────
@@ -266,7 +270,8 @@ class Engine:
         tokens = np.ascontiguousarray(tokens, dtype=np.int64)
         side.refuse_unknown(tokens)
         asked.rows, asked.tokens = tokens.shape
-        asked.threads = self.pace.choose()
+        pace = self.paces[self.threads, asked.rows]
+        asked.threads = self.threads if self.settled else pace.choose(self.threads)
         longest = int(state.lengths.max()) + asked.tokens + asked.ahead - 1
         packed.reach(side, longest)
         cache.reach(int(state.slots.max()) + 1, longest)
@@ -281,7 +286,7 @@ class Engine:
         done = packed.library.step(
             pointer(side.stack), pointer(side.embedding), pointer(packed.scores), packed.output_scale, pointer(asked)
         )
-        self.pace.note(asked.threads, (perf_counter() - start) / done)
+        pace.note(asked.threads, (perf_counter() - start) / done)
         return done, replace(state, where=where, lengths=state.lengths + np.int32(asked.tokens), foreseen=())
 
 

@@ -7,7 +7,7 @@ threads      each is a worker with sentences of its own; or all of them compute 
              each with a part of every matrix, where the writer finds that faster; a lone sentence may have all of them
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from time import perf_counter
@@ -33,15 +33,21 @@ class Queue:
 
     def __init__(self, waiting: Sequence[Waiting], workers: int) -> None:
         self.waiting = sorted(waiting, key=lambda one: len(one.source))  # taken from the end
-        self.workers, self.lock = workers, Lock()
+        self.busy = [0] * workers  # sentences that each had when it was here last, and those that it took
+        self.lock = Lock()
 
-    def take(self, most: int) -> list[Waiting]:
-        """The next few; near the end no more than a fair share, so that no worker is left with all of them."""
+    def take(self, most: int, worker: int = 0, busy: int = 0) -> list[Waiting]:
+        """The next few for this worker, which is busy with so many: no more than make its share a fair one, so that
+        none is left with all of them near the end; and none before one of its own is over, for steps that were done
+        ahead are lost when others join."""
         with self.lock:
-            fair = -(-len(self.waiting) // self.workers)
-            count = min(most, max(1, fair)) if self.waiting else 0
-            taken = self.waiting[len(self.waiting) - count :]
-            del self.waiting[len(self.waiting) - count :]
+            self.busy[worker] = busy
+            left = len(self.waiting)
+            fair = -(-(left + sum(self.busy)) // len(self.busy)) - busy
+            count = min(most, left, max(fair, 0 if busy else 1))
+            self.busy[worker] += count
+            taken = self.waiting[left - count :]
+            del self.waiting[left - count :]
             return taken[::-1]
 
 
@@ -53,11 +59,12 @@ def search_all(
     writer: Any, waiting: Sequence[Waiting], special: SpecialIds, config: SearchConfig, *, rows: int, threads: int = 1
 ) -> dict[int, list[Hypothesis]]:
     """The best hypotheses of every sentence, by its number; `rows` beginnings at a time for each thread."""
-    places = max(1, rows // max(config.beam, config.nbest))
+    width = max(config.beam, config.nbest)
+    places = max(1, rows // width)
 
     def search(writer: Any, some: Sequence[Waiting], workers: int, places: int) -> dict[int, list[Hypothesis]]:
         queue = Queue(some, workers)
-        flows = [search_flow(writer, queue.take, special, config, places) for _ in range(workers)]
+        flows = [search_flow(writer, queue, worker, special, config, places) for worker in range(workers)]
         if workers == 1:
             return dict(flows[0])
         with ThreadPoolExecutor(workers) as pool:
@@ -69,7 +76,7 @@ def search_all(
     if len(waiting) == 1:
         return search(writer.with_threads(threads), waiting, 1, places)
     found: dict[int, list[Hypothesis]] = {}
-    left, ways = Queue(waiting, 1), writer.ways[threads, places]
+    left, ways = Queue(waiting, 1), writer.ways[threads, places, width]
     while left.waiting:
         together, is_trial = ways.choose()
         some, start = left.take(threads * places * (TRIAL if is_trial else PORTION)), perf_counter()
@@ -88,13 +95,13 @@ def tokens_of(some: Sequence[Waiting], found: dict[int, list[Hypothesis]]) -> in
 
 @torch.inference_mode()
 def search_flow(
-    writer: Any, take: Callable[[int], list[Waiting]], special: SpecialIds, config: SearchConfig, places: int
+    writer: Any, queue: Queue, worker: int, special: SpecialIds, config: SearchConfig, places: int
 ) -> Found:
     search = Search(writer, special, config)
     while True:
-        free = places - len(search)
-        if not len(search) or (search.may_join and free >= max(1, places // REFILL)):
-            taken = take(free)
+        busy = len(search)
+        if not busy or (search.may_join and places - busy >= max(1, places // REFILL)):
+            taken = queue.take(places - busy, worker, busy)
             if taken:
                 state = writer.encode(*make_source([one.source for one in taken], special))
                 search.admit(state, [one.number for one in taken], [one.longest for one in taken])

@@ -10,20 +10,20 @@ class Pace:
 
     TRY = 64  # steps between two looks at the slower way
 
-    def __init__(self, threads: int, *, settled: bool = False) -> None:
-        """`settled`: it is always all of them."""
-        self.threads, self.settled, self.steps = threads, settled, 0
+    def __init__(self) -> None:
+        self.steps = 0
         self.seconds: dict[int, float] = {}  # a step, by the number of threads
 
-    def choose(self) -> int:
-        if self.settled:
-            return self.threads
+    def choose(self, threads: int) -> int:
+        """So many, or one."""
+        if threads == 1:
+            return 1
         self.steps += 1
-        if len(self.seconds) < min(self.threads, 2):
-            return 1 if self.seconds else self.threads
+        if len(self.seconds) < 2:
+            return 1 if self.seconds else threads
         faster = min(self.seconds, key=lambda threads: self.seconds[threads])
         if self.steps % self.TRY == 0:
-            return next((threads for threads in self.seconds if threads != faster), faster)
+            return next(other for other in self.seconds if other != faster)
         return faster
 
     def note(self, threads: int, took: float) -> None:

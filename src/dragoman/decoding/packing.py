@@ -7,6 +7,7 @@ output of a matrix has a scale of its own; vectors of tokens, norms and biases s
 import ctypes
 import math
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any, Literal
 
 import torch
@@ -66,6 +67,7 @@ class Packed:
             raise RuntimeError("the engine was not built; ask `can_pack` first")
         self.library, self.precision = library, precision
         self.kept: list[Tensor] = []
+        self.growing = Lock()  # threads share this
         self.arena = Arena()
         m: Any = model
         self.source: Side | None = None
@@ -105,7 +107,9 @@ class Packed:
         side = Side(table, self.pack_stack(stack, distances, config), positions, embedding.table.num_embeddings)
         if isinstance(positions, LearnedPositions):
             side.embedding.positions = self.keep(positions.table.weight)
-        self.reach(side, READY)
+            side.ready = positions.table.num_embeddings
+        else:
+            self.reach(side, READY)
         return side
 
     def reach(self, side: Side, length: int) -> None:
@@ -113,12 +117,11 @@ class Packed:
         if length <= side.ready or side.positions is None:
             return
         if isinstance(side.positions, LearnedPositions):
-            side.ready = side.positions.table.num_embeddings
-            if length > side.ready and length != READY:
-                side.positions(0, length)  # refuses, in words
-            return
-        side.embedding.positions = self.keep(side.positions(0, 2 * length).clone())
-        side.ready = 2 * length
+            side.positions(0, length)  # refuses, in words
+        with self.growing:
+            if length > side.ready:
+                side.embedding.positions = self.keep(side.positions(0, 2 * length).clone())
+                side.ready = 2 * length
 
     def pack_stack(self, stack: Stack, distances: RelativePositions | None, config: Any) -> native.Stack:
         blocks = [self.pack_block(block, ACTIVATIONS[config.activation]) for block in stack]
