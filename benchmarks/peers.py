@@ -42,13 +42,13 @@ def answer(line: Any, make: Make, given: tuple[Any, ...]) -> None:
             line.send((None, traceback.format_exc()))
 
 
-def race(peers: Mapping[str, Peer], rounds: int, **case: Any) -> dict[str, list[float]]:
-    """What each peer answered in each round; they take turns, and the first round only warms up."""
+def race(peers: Mapping[str, Peer], rounds: int, *, warming: int = 1, **case: Any) -> dict[str, list[float]]:
+    """What each peer answered in each round; they take turns, and the first rounds only warm up."""
     times: dict[str, list[float]] = {name: [] for name in peers}
-    for number in range(rounds + 1):
+    for number in range(warming + rounds):
         for name, peer in peers.items():
             found = peer.ask(**case)
-            if number:
+            if number >= warming:
                 times[name].append(found)
     return times
 

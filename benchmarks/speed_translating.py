@@ -3,8 +3,10 @@
     python benchmarks/speed_translating.py [--rounds 5] [--cases greedy-1 beam-8 …] [--peers ctranslate2 transformers]
 
 6+6 blocks, width 512, 32,000 tokens, random weights; <end> is never likely, so every output has as many tokens. Each
-peer is a process of its own with its best settings (CTranslate2's: the better of two workers with one thread each and
-one worker with two), and they take turns. One JSON line for each case: sentences a second, and our speed over theirs.
+peer is a process of its own with its best settings, and they take turns. One JSON line for each case: sentences a
+second, and our speed over theirs. Two threads have a batch each; CTranslate2 has whichever is fastest of two workers
+with one thread, one worker with two, and that with batches twice as large. `lone` is a single sentence at a time with
+the whole machine to itself, as somebody who types has it.
 """
 
 import argparse
@@ -19,10 +21,13 @@ from peers import Ask, Peer, race, ratio, tell
 VOCABULARY, WIDTH, LAYERS, HEADS, HIDDEN = 32_000, 512, 6, 8, 2048
 TOKENS = 25  # of every output
 SENTENCES = {1: 16, 8: 48, 32: 128}  # by the size of a batch: a second or two of work
-CASES = {f"{kind}-{batch}": (beam, batch) for kind, beam in (("greedy", 1), ("beam", 5)) for batch in SENTENCES}
+LONE = 10  # sentences one after the other
+BEAMS = {"greedy": 1, "beam": 5}
+CASES = {f"{kind}-{size}": (beam, size) for kind, beam in BEAMS.items() for size in ("lone", *SENTENCES)}
 WAYS = {"2x1": (2, 1), "1x2": (1, 2)}  # CTranslate2's workers and threads
 WANTED = {  # times as fast as CTranslate2 in int8; in float32 1.15 everywhere
     "greedy-1": 2.0, "greedy-8": 1.4, "greedy-32": 1.1, "beam-1": 1.5, "beam-8": 1.1, "beam-32": 1.1,
+    "greedy-lone": "–", "beam-lone": "–",
 }  # fmt: skip
 AGAINST_TRANSFORMERS = {"greedy-1": 6.0, "greedy-8": 5.0, "greedy-32": 3.0}  # wanted in int8
 
@@ -48,18 +53,19 @@ def race_all(folder: Path, precision: str, options: argparse.Namespace) -> None:
     ways = {name: Peer(ctranslate2_peer, folder, precision, *way) for name, way in WAYS.items()}
     theirs = Peer(transformers_peer, folder)
     for name in options.cases:
-        beam, batch = CASES[name]
-        case: dict[str, Any] = {"beam": beam, "batch": batch, "sentences": SENTENCES[batch]}
+        beam, size = CASES[name]
+        lone, batch = size == "lone", 1 if size == "lone" else int(size)
+        sentences = LONE if lone else SENTENCES[batch]
+        case: dict[str, Any] = {"beam": beam, "batch": batch, "sentences": sentences, "lone": lone, "double": False}
         peers = {"dragoman": ours}
         if "ctranslate2" in options.peers:
-            tried = {way: min(peer.ask(**case) for _ in range(2)) for way, peer in ways.items()}
-            best = min(tried, key=lambda way: tried[way])
+            best, case["double"] = best_way(ways, case)
             peers[f"ctranslate2 {best}"] = ways[best]
         if "transformers" in options.peers and name in AGAINST_TRANSFORMERS:
             peers["transformers"] = theirs
-        times = race(peers, options.rounds, **case)
+        times = race(peers, options.rounds, warming=3, **case)  # until ours has found its pace
         for peer in peers:
-            found: dict[str, Any] = {"sentences/s": round(SENTENCES[batch] / median(times[peer]), 1)}
+            found: dict[str, Any] = {"sentences/s": round(sentences / median(times[peer]), 1)}
             if peer != "dragoman":
                 found["ours over it"] = [round(x, 2) for x in ratio(times, "dragoman", peer)]
                 found["wanted"] = wanted(peer, precision, name)
@@ -68,10 +74,21 @@ def race_all(folder: Path, precision: str, options: argparse.Namespace) -> None:
         peer.stop()
 
 
+def best_way(ways: dict[str, Peer], case: dict[str, Any]) -> tuple[str, bool]:
+    """CTranslate2's workers and threads, and whether its batches are doubled."""
+    choices = [
+        (way, double) for way in ways for double in (False, True) if not (double and (case["lone"] or way == "2x1"))
+    ]
+    tried = {
+        (way, double): min(ways[way].ask(**{**case, "double": double}) for _ in range(2)) for way, double in choices
+    }
+    return min(tried, key=lambda choice: tried[choice])
+
+
 def wanted(peer: str, precision: str, case: str) -> float | str:
     if peer == "transformers":
         return AGAINST_TRANSFORMERS[case] if precision == "int8" else "–"
-    return WANTED[case] if precision == "int8" else 1.15
+    return WANTED[case] if precision == "int8" or WANTED[case] == "–" else 1.15
 
 
 def sources(count: int) -> list[list[int]]:
@@ -139,11 +156,14 @@ def our_peer(folder: Path, precision: str) -> Ask:
     engine = Engine(model.eval(), precision)  # type: ignore[arg-type]
     special = SpecialIds(pad=VOCABULARY - 1, start=VOCABULARY - 1, end=0, unknown=1)
 
-    def ask(beam: int, batch: int, sentences: int) -> float:
+    def ask(beam: int, batch: int, sentences: int, lone: bool, double: bool) -> float:
+        del double  # ours chooses by itself
         config = SearchConfig(beam=beam, finish="mean", never=((VOCABULARY - 1,), (1,)))
         waiting = [Waiting(number, source, TOKENS) for number, source in enumerate(sources(sentences))]
+        found = {}
         start = time.perf_counter()
-        found = search_all(engine, waiting, special, config, rows=beam * batch, threads=2)
+        for some in [[one] for one in waiting] if lone else [waiting]:
+            found |= search_all(engine, some, special, config, rows=beam * batch, threads=2)
         seconds = time.perf_counter() - start
         assert all(len(best[0].tokens) == TOKENS for best in found.values())
         return seconds
@@ -159,12 +179,14 @@ def ctranslate2_peer(folder: Path, precision: str, workers: int, threads: int) -
         str(folder / "ct2"), compute_type=kind, inter_threads=workers, intra_threads=threads
     )
 
-    def ask(beam: int, batch: int, sentences: int) -> float:
+    def ask(beam: int, batch: int, sentences: int, lone: bool, double: bool) -> float:
         texts = [[*(f"t{i}" for i in source), "</s>"] for source in sources(sentences)]
+        size, found = 2 * batch if double else batch, []
         start = time.perf_counter()
-        found = translator.translate_batch(
-            texts, beam_size=beam, max_batch_size=batch, max_decoding_length=TOKENS, min_decoding_length=TOKENS
-        )
+        for some in [[text] for text in texts] if lone else [texts]:
+            found += translator.translate_batch(
+                some, beam_size=beam, max_batch_size=size, max_decoding_length=TOKENS, min_decoding_length=TOKENS
+            )
         seconds = time.perf_counter() - start
         assert all(len(one.hypotheses[0]) == TOKENS for one in found)
         return seconds
@@ -179,7 +201,8 @@ def transformers_peer(folder: Path) -> Ask:
     torch.set_num_threads(2)
     model = MarianMTModel.from_pretrained(folder / "hf").eval()
 
-    def ask(beam: int, batch: int, sentences: int) -> float:
+    def ask(beam: int, batch: int, sentences: int, lone: bool, double: bool) -> float:
+        del lone, double
         texts = sorted(([*source, 0] for source in sources(sentences)), key=len)
         start = time.perf_counter()
         for first in range(0, len(texts), batch):

@@ -156,6 +156,7 @@ MISTAKES = {
     "negative minutes": (["train", "a.de", "a.en", "--minutes", "-3"], 2, "minutes", "E-SET-01"),
     "minutes in words": (["train", "a.de", "a.en", "--minutes", "ten"], 2, "ten", "E-USE-00"),
     "no threads": (["train", "a.de", "a.en", "--threads", "0"], 2, "--threads 0 cannot be; give 1 or more", "E-USE-07"),
+    "too many threads": (["train", "a.de", "a.en", "--threads", "9999"], 2, "only hinder one another", "E-USE-07"),
     "unknown option": (["train", "a.de", "a.en", "--minuets", "3"], 2, "--minuets", "E-USE-00"),
     "no model": (["translate", "nowhere", "hallo"], 3, "there is no model at nowhere", "E-RUN-04"),
     "no model inside": (["translate", ".", "hallo"], 3, ". holds no model", "E-RUN-04"),

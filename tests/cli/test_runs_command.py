@@ -185,7 +185,10 @@ def test_a_mean_is_a_model_that_translates(run, tmp_path, capsys):
     new, _, old = (read_tensors(path / "weights.safetensors") for path in checkpoints(run))
     for name, tensor in mean.items():
         torch.testing.assert_close(tensor, (new[name] + old[name]) / 2)
-    assert len(dragoman.load(tmp_path / "mean").translate(["a b"])) == 1
+    translator = dragoman.load(tmp_path / "mean")
+    assert len(translator.translate(["a b"])) == 1
+    assert "int8" in dragoman.load(run).about
+    assert "int8" not in translator.about  # it was measured with other weights
     call(capsys, "average", run, "--last", 2, "--out", tmp_path / "two")
     assert not torch.equal(
         read_tensors(tmp_path / "two" / "weights.safetensors")[name], mean[name]

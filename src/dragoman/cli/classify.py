@@ -36,10 +36,10 @@ def classify(
     from dragoman.cli.translate import refuse_no_text
     from dragoman.errors import UsageError
     from dragoman.images import FAMILIES
-    from dragoman.jobs.machine import refuse_no_threads
+    from dragoman.jobs.machine import refuse_odd_threads
 
     refuse_no_text(texts, input)
-    refuse_no_threads(threads)
+    refuse_odd_threads(threads)
     if kind_of(Path(model))[1] in FAMILIES:
         from dragoman.cli.classify_images import classify_images
 

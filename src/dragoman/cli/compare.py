@@ -79,9 +79,9 @@ def compare(
     those that label pixels IoU by label, and where they differ. The same command goes on with a comparison that was
     stopped; what is trained is not trained again.
     """
-    from dragoman.jobs.machine import refuse_no_threads
+    from dragoman.jobs.machine import refuse_odd_threads
 
-    refuse_no_threads(options.threads)
+    refuse_odd_threads(options.threads)
     asked = as_asked(corpora, options)
     for files in (asked.corpora, asked.test, *([asked.valid] if asked.valid else [])):
         asked.find(files)  # a missing file is said before torch is imported

@@ -19,6 +19,7 @@ app = App(name="runs", help="list runs, show what one holds, check it, average i
 Run = Annotated[Path, Parameter(help="a run's folder, the one with run.toml")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="print one JSON object a line")]
 
+MEASURED = ("int8", "shortlist")  # of a model's settings: what was found of its own weights
 TOLD = {  # section -> settings that matter; of the model all do
     "asked": ("preset", "seed", "start_from", "embeddings", "source", "target"),
     "tokenizer": ("kind", "vocabulary", "joint"),
@@ -362,7 +363,8 @@ def write_average(run: Path, chosen: list[Path], out: Path) -> None:
     except FileNotFoundError as problem:
         raise DataError("E-RUN-02", f"{problem.filename or chosen[0]} went away while it was read; try again") from None
     load_weights(saved.model, mean, run)
-    save_model(out, saved.model.config, weights_of(saved.model), saved.tokens, saved.about, saved.shortlist)
+    about = {name: value for name, value in saved.about.items() if name not in MEASURED}
+    save_model(out, saved.model.config, weights_of(saved.model), saved.tokens, about, saved.shortlist)
 
 
 # ── remove ────────────────────────────────────────────────────────────────────────────────

@@ -59,10 +59,10 @@ def score(model: Model, *corpora: str, options: Options = USUAL) -> int:
     from dragoman.cli.score_words import score_words
     from dragoman.decoding.settings import refuse_wide
     from dragoman.images import FAMILIES as IMAGE_FAMILIES
-    from dragoman.jobs.machine import refuse_no_threads
+    from dragoman.jobs.machine import refuse_odd_threads
     from dragoman.text.corpus import is_lone_text
 
-    refuse_no_threads(options.threads)
+    refuse_odd_threads(options.threads)
     refuse_wide(options.beam)
     task, family = ("", "") if options.hypotheses else kind_of(Path(model))
     if family in IMAGE_FAMILIES:

@@ -107,9 +107,9 @@ def train(
     With nothing but the files, everything else is chosen from them and said before the training begins.
     """
     from dragoman.errors import MachineError
-    from dragoman.jobs.machine import is_first_worker, refuse_no_threads
+    from dragoman.jobs.machine import is_first_worker, refuse_odd_threads
 
-    refuse_no_threads(options.threads)
+    refuse_odd_threads(options.threads)
     if options.device != "cpu":
         raise MachineError(
             "E-ENV-01", f"the device {options.device} cannot be used yet; leave out --device to use the CPU"

@@ -11,6 +11,7 @@ from pathlib import Path
 from dragoman.errors import MachineError, UsageError
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
+THREADS_PER_CORE = 16  # at most
 
 
 def keep_memory() -> None:
@@ -35,14 +36,24 @@ def use_large_pages() -> None:
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
-def refuse_no_threads(threads: int | None) -> None:
-    if threads is not None and threads < 1:
+def refuse_odd_threads(threads: int | None) -> None:
+    """None, or so many that they would take the whole machine away from everyone."""
+    if threads is None:
+        return
+    if threads < 1:
         raise UsageError("E-USE-07", f"--threads {threads} cannot be; give 1 or more")
+    cores = os.cpu_count() or 1
+    if threads > THREADS_PER_CORE * cores:
+        raise UsageError(
+            "E-USE-07",
+            f"--threads {threads} cannot be: this machine has {cores} cores, and more than "
+            f"{THREADS_PER_CORE * cores} threads only hinder one another; give {cores} or fewer",
+        )
 
 
 def use_threads(threads: int | None) -> int:
     """Let torch use this many threads, or as many as it finds cores; how many it uses now."""
-    refuse_no_threads(threads)
+    refuse_odd_threads(threads)
 
     import torch  # not before the mistake is said
 

@@ -89,6 +89,9 @@ class Tokenizer(Protocol):
     def save(self, folder: Path, name: str) -> None: ...
 
 
+MANY = 1000  # texts for which it pays to begin a second thread
+
+
 class Subwords:
     """A sentencepiece model."""
 
@@ -103,7 +106,7 @@ class Subwords:
         return self.model.vocab_size()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.model.encode(list(texts), num_threads=2)
+        return self.model.encode(list(texts), num_threads=2 if len(texts) >= MANY else 1)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.model.decode([int(i) for i in ids])
