@@ -54,18 +54,24 @@ QUICK = [
     "translate m hallo --seed 3", "translate m hallo --sample --top-p 2", "translate m hallo --threads 0",
     "generate m --top-k -1", "generate m --temperature 0", "generate m --threads 0", "classify m hallo --threads 0",
     "embed m hallo --threads 0", "fill m hallo --threads 0", "score m a b --threads 0", "score m a b --beam 0",
-    "compare a b --test a b --models rnn --epochs 1 --out c --threads 0",
+    "compare a b --test a b --models rnn --epochs 1 --out c --threads 0", "demo --threads 0", "demo --seconds nan",
+    "demo --seed -1", "train a b --threads 9999", "train a b --steps 1.5", "train a b --valid --steps 2",
+    "translate m hallo --beam 2.7", "translate m hallo --output no/such/folder", "data check a b --against",
+    "data check a b --limit -1", "page m --port -1", "classify m hallo --encoding klingon",
+    "embed m hallo --encoding klingon", "look m \udcff",
 ]  # fmt: skip
+MISSING = ["translate m hallo", "generate m", "embed m hallo", "classify m hallo", "page m", "train a b --valid c"]
 
 
 def test_help_and_mistakes_do_not_import_torch():
     """All in one process: whoever imports torch is found by what was typed."""
     code = (
         "import sys\nfrom dragoman.cli import main\n"
-        f"for line in {QUICK!r}:\n"
+        f"for line in {[*QUICK, *MISSING]!r}:\n"
         "    try: code = main(line.split())\n"
         "    except SystemExit as end: code = end.code\n"
-        "    assert code in ((0, None) if 'help' in line or not line else (2,)), (line, code)\n"
+        f"    wanted = 0 if 'help' in line or not line else 3 if line in {MISSING!r} else 2\n"
+        "    assert (code or 0) == wanted, (line, code)\n"
         "    assert 'torch' not in sys.modules, line"
     )
     found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=ENVIRONMENT)
@@ -300,7 +306,11 @@ def test_an_output_is_left_alone_when_the_input_is_missing(model, tmp_path, drag
     found = dragoman("translate", model, "--input", tmp_path / "nothing.txt", "--output", tmp_path / "out.txt")
     assert found.returncode == 3
     assert (tmp_path / "out.txt").read_text() == "precious"
-    assert dragoman("translate", model, "a", "--output", tmp_path / "no" / "out.txt").returncode == 74
+    assert dragoman("translate", model, "a", "--output", tmp_path / "no" / "out.txt").returncode == 2
+    assert dragoman("translate", model, "a", "--output", tmp_path).returncode == 2
+    found = dragoman("translate", model, "--no-split", "--output", tmp_path / "new.txt", "a\n" + 99 * "a ")
+    assert found.returncode == 3
+    assert not [*tmp_path.glob("new.txt*")]  # nor what was half written
 
 
 def test_a_compressed_file_is_unpacked_first(model, tmp_path, dragoman):
@@ -357,6 +367,7 @@ def test_closed_streams_are_said_in_one_line(model):
         ("0<&-", ["classify", str(model)], 2, "there is no text, and standard input is closed"),
         ("0<&-", ["embed", str(model)], 2, "there is no text, and standard input is closed"),
         ("1>&-", ["translate", str(model), "a b"], 74, "standard output is closed"),
+        ("1>&-", ["explain"], 74, "standard output is closed"),
     ]:
         shell = ["sh", "-c", f'exec "$@" {stream}', "sh", sys.executable, "-m", "dragoman", *command]
         found = subprocess.run(shell, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)

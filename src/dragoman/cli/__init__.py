@@ -12,8 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
-from dragoman.cli.streams import let_go, tell
-from dragoman.errors import DragomanError
+from dragoman.cli.streams import Closed, let_go, tell
+from dragoman.errors import DragomanError, UsageError
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -77,6 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as problem:
+        if isinstance(sys.stdout, Closed) and problem.errno == errno.EBADF:
+            tell("dragoman: standard output is closed, so nothing could be written; open it [E-SAVE-01]")
+            return 74
         if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         where = problem.filename or "what goes to standard output, or beside it,"
@@ -88,16 +91,27 @@ def main(arguments: list[str] | None = None) -> int:
 def call(arguments: list[str] | None) -> int:
     from cyclopts import CycloptsError
 
+    refuse_odd_bytes(sys.argv[1:] if arguments is None else arguments)
     try:
         result = make_app()(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as problem:
-        print(f"dragoman: {' '.join(str(problem).split())} See: dragoman --help [E-USE-00]", file=sys.stderr)
+        command = " ".join(["dragoman", *(problem.command_chain or ())])
+        print(f"dragoman: {' '.join(str(problem).split())} See: {command} --help [E-USE-00]", file=sys.stderr)
         return 2
     return result if isinstance(result, int) else 0
 
 
+def refuse_odd_bytes(arguments: list[str]) -> None:
+    """A byte that was not UTF-8 is kept as half of a surrogate pair, with which nothing can be done later."""
+    for argument in arguments:
+        if any("\ud800" <= letter <= "\udfff" for letter in argument):
+            raise UsageError("E-USE-12", f"{argument!r} is not UTF-8; write it in UTF-8")
+
+
 def run() -> None:
     signal.signal(signal.SIGTERM, interrupt)
+    if sys.stdout is None:
+        sys.stdout = Closed()
     if sys.stderr is None:  # closed: what is said would go to standard output, or into a file that is opened next
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     code = main()

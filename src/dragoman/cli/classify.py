@@ -2,9 +2,10 @@
 
 import json as json_module
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.cli.options import Flag, Threads
+from dragoman.cli.options import Encoding, Flag, Threads
 
 
 def classify(
@@ -12,6 +13,7 @@ def classify(
     *texts: str,
     input: Path | None = None,
     output: Path | None = None,
+    encoding: Encoding = "utf-8",
     threads: Threads = None,
     json: Flag = False,
 ) -> int:
@@ -32,26 +34,29 @@ def classify(
     json
         One JSON object a line: the label, its probability, and the probabilities of all.
     """
-    from dragoman.cli.kind import kind_of
-    from dragoman.cli.translate import refuse_no_text
+    from dragoman.cli.kind import kind_of, refuse_no_model
+    from dragoman.cli.translate import read_input, refuse_no_text
     from dragoman.errors import UsageError
     from dragoman.images import FAMILIES
     from dragoman.jobs.machine import refuse_odd_threads
+    from dragoman.text.reading import refuse_encoding
 
     refuse_no_text(texts, input)
+    refuse_encoding(encoding)
     refuse_odd_threads(threads)
+    refuse_no_model(model)
     if kind_of(Path(model))[1] in FAMILIES:
         from dragoman.cli.classify_images import classify_images
 
         return classify_images(model, texts, input, output, threads, json)
     if output:
         raise UsageError("E-IMG-14", f"--output is for the masks of images, and {model} labels texts; leave it out")
-    classify_texts(model, list(texts), input, threads, json)
+    classify_texts(model, read_input(list(texts), input, encoding), threads, json)
     return 0
 
 
-def classify_texts(model: str, texts: list[str], input: Path | None, threads: int | None, json: bool) -> None:
-    from dragoman.cli.translate import open_output, read_input
+def classify_texts(model: str, read: Iterator[list[str]], threads: int | None, json: bool) -> None:
+    from dragoman.cli.translate import open_output
     from dragoman.decoding.classify import Classifier
     from dragoman.jobs.machine import use_threads
     from dragoman.jobs.open import load_as
@@ -60,7 +65,7 @@ def classify_texts(model: str, texts: list[str], input: Path | None, threads: in
     classifier = load_as(Classifier, model)
     done = 0
     with open_output(None) as out:
-        for lines in read_input(texts, input):
+        for lines in read:
             found = classifier.classify(
                 lines, first_line=done + 1, notice=lambda sentence: print(f"dragoman: {sentence}", file=sys.stderr)
             )

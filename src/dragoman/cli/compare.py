@@ -19,6 +19,8 @@ from dragoman.cli.options import (
     SourceLanguage,
     TargetLanguage,
     TrainingThreads,
+    Whole,
+    given_budgets,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Options:
     """The time for each model's training, its preparation included (times three with --rates 3)."""
     epochs: Epochs = None
     """Instead of --minutes: how often each model sees every pair."""
-    rates: int = 1
+    rates: Whole = 1
     """1: each model is trained at its planned learning rate. 3: also at half and at twice of it, and the best by the
     validation loss counts."""
     seed: Seed = 1
@@ -98,7 +100,7 @@ def as_asked(corpora: Sequence[str], options: Options) -> "Asked":
     from dragoman.jobs.request import gather_settings
     from dragoman.lab.asked import Asked
 
-    same = ("task", "test", "models", "out", "minutes", "epochs", "rates", "seed", "encoding")
+    same = ("task", "test", "models", "out", "rates", "seed", "encoding")
     return Asked.read(
         {
             "corpora": list(corpora),
@@ -107,6 +109,7 @@ def as_asked(corpora: Sequence[str], options: Options) -> "Asked":
             "target": options.target_language,
             "settings": gather_settings(options.set or [], None),
         }
+        | given_budgets(options, ("minutes", "epochs"))
         | {name: getattr(options, name) for name in same},
         section="compare",
     )

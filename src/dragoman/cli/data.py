@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from dragoman.cli.options import Whole
+
 if TYPE_CHECKING:
     from dragoman.text.check import Report
     from dragoman.text.corpus import Corpus
@@ -25,7 +27,7 @@ Encoding = Annotated[str, Parameter(help="how the text is written, if not as UTF
 Json = Annotated[bool, Parameter(name="--json", negative="", help="print one JSON object a line")]
 Against = Annotated[
     list[Path] | None,
-    Parameter(consume_multiple=True, negative="", help="a corpus that should share no sentence, such as the test part"),
+    Parameter(consume_multiple=1, negative="", help="a corpus that should share no sentence, such as the test part"),
 ]
 
 LABELS = {
@@ -44,15 +46,18 @@ LABELS = {
 def check(
     *files: Files,
     against: Against = None,
-    limit: Annotated[int | None, Parameter(help="look at the first N pairs of each corpus only")] = None,
+    limit: Annotated[Whole | None, Parameter(help="look at the first N pairs of each corpus only")] = None,
     src: Source = None,
     tgt: Target = None,
     encoding: Encoding = "utf-8",
     as_json: Json = False,
 ) -> int:
     """find what is wrong with a corpus: pairs that drift apart, empty sides, repetitions, wrong encodings, leaks"""
+    from dragoman.errors import UsageError
     from dragoman.text.check import check as examine
 
+    if limit is not None and limit < 1:
+        raise UsageError("E-USE-12", f"--limit {limit} looks at nothing; give 1 or more")
     corpus = find(files, src, tgt, encoding)
     other = find(tuple(against), src, tgt, encoding) if against else None
     report = examine(corpus, against=other, limit=limit)
@@ -117,7 +122,7 @@ def split(
         float, Parameter(help="how much to validate on: a share if below 1, else a number of pairs")
     ] = 0.05,
     test: Annotated[float, Parameter(help="how much to test on, likewise")] = 0.05,
-    seed: Annotated[int, Parameter(help="another seed, another split")] = 0,
+    seed: Annotated[Whole, Parameter(help="another seed, another split")] = 0,
     src: Source = None,
     tgt: Target = None,
     encoding: Encoding = "utf-8",
@@ -147,10 +152,10 @@ def make(
     ],
     out: Annotated[Path, Parameter(help="the folder to write train, valid and test into")],
     *,
-    count: Annotated[int, Parameter(help="pairs to train on")] = 10_000,
-    valid: Annotated[int, Parameter(help="pairs to validate on")] = 500,
-    test: Annotated[int, Parameter(help="pairs to test on")] = 500,
-    seed: Annotated[int, Parameter(help="the same seed makes the same corpus")] = 0,
+    count: Annotated[Whole, Parameter(help="pairs to train on")] = 10_000,
+    valid: Annotated[Whole, Parameter(help="pairs to validate on")] = 500,
+    test: Annotated[Whole, Parameter(help="pairs to test on")] = 500,
+    seed: Annotated[Whole, Parameter(help="the same seed makes the same corpus")] = 0,
     as_json: Json = False,
 ) -> None:
     """generate a corpus: dates to write as 2026-11-15, numbers in words, sequences; or pictures with what is on them"""

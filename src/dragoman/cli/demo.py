@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.options import Flag, Threads
+from dragoman.cli.options import Flag, Threads, Whole
 
 if TYPE_CHECKING:
     from dragoman.decoding.translate import Translator
@@ -16,7 +16,7 @@ def demo(
     *,
     out: Path = Path("demo"),
     seconds: float = 86.0,
-    seed: int = 1,
+    seed: Whole = 1,
     threads: Threads = None,
     open: Flag = False,
     json: Flag = False,
@@ -39,6 +39,8 @@ def demo(
     json
         Print every event as one JSON object a line.
     """
+    refuse_nonsense(seconds, seed, threads)
+
     from dragoman.cli.display import show
     from dragoman.decoding.translate import Translator
     from dragoman.jobs.demo import TRY, exact_by_kind, make_demo
@@ -63,6 +65,17 @@ def demo(
     if open:
         webbrowser.open(page.resolve().as_uri())
     return 0
+
+
+def refuse_nonsense(seconds: float, seed: int, threads: int | None) -> None:
+    from dragoman.errors import UsageError
+    from dragoman.jobs.machine import refuse_odd_threads
+
+    refuse_odd_threads(threads)
+    if not 0 < seconds < float("inf"):
+        raise UsageError("E-USE-12", f"--seconds {seconds:g} is no time to train; give 1 or more")
+    if seed < 0:
+        raise UsageError("E-USE-12", f"--seed {seed} cannot be; give 0 or more")
 
 
 def tell(exact: dict[str, float], counts: dict[str, int], outputs: dict[str, str]) -> None:

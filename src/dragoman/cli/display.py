@@ -3,7 +3,6 @@
 A comparison is several runs, one after another: its stages say which one, and how long all of them will take.
 """
 
-import json
 import sys
 import time
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from dragoman.cli.streams import carrying_on
 from dragoman.jobs.events import Event, Finished, Notice, Report, Validation, flat
 from dragoman.jobs.start import Planned
 from dragoman.lab.stage import Stage
+from dragoman.runs.record import to_json
 
 Told = Event | Planned | Stage
 SHOWN_AS = {
@@ -82,7 +82,7 @@ class JsonLines:
             named = flat(event) if isinstance(event, Validation) else event._asdict()
             values = {key: str(v) if isinstance(v, Path) else v for key, v in named.items()}
             line = {"event": type(event).__name__.lower(), **values}
-        print(json.dumps(line, ensure_ascii=False), flush=True)
+        print(to_json(line), flush=True)
 
 
 class Lines:

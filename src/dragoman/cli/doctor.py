@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
+from dragoman.cli.options import Whole
 from dragoman.errors import MachineError
 
 HERE = "127.0.0.1"
@@ -43,7 +44,7 @@ class Check(NamedTuple):
 
 def doctor(
     *,
-    port: int = 8765,
+    port: Whole = 8765,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="print one JSON object a line")] = False,
 ) -> int:
     """See whether this machine has what is needed, and how fast it multiplies. Exit 4 if something needed is missing.

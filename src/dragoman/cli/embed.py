@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dragoman.cli.options import Flag, Model, Threads
+from dragoman.cli.options import Flag, Threads, Whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,13 +29,13 @@ class Options:
     output: Path | None = None
     """Write the vectors to this file: .npy (a row for each) or .json; those of words also as word2vec's .txt or .bin,
     and all words of the model where no text is given."""
-    near: int = 0
+    near: Whole = 0
     """Instead of vectors, print the nearest with their cosines: of words so many of all that the model knows, with dot
     products too; of texts and images so many of the others given."""
     analogy: Annotated[tuple[str, str, str] | None, Parameter(negative="")] = None
     """A B C: A is to B as C is to which words?"""
     encoding: str = "utf-8"
-    """Of the input file."""
+    """Of the input."""
     threads: Threads = None
     json: Flag = False
     """One JSON object for each."""
@@ -44,7 +44,13 @@ class Options:
 USUAL = Options()
 
 
-def embed(model: Model, *texts: str, options: Options = USUAL) -> int:
+def embed(
+    model: Annotated[
+        str, Parameter(help="A model's folder: of the family bert, word2vec, glove, or a vit without a head.")
+    ],
+    *texts: str,
+    options: Options = USUAL,
+) -> int:
     """Turn texts, words or images into vectors, and tell which are near to each other.
 
     A bert gives each text a vector of length 1, and a vit without a head each image. word2vec and glove have a vector
@@ -56,12 +62,17 @@ def embed(model: Model, *texts: str, options: Options = USUAL) -> int:
         What to embed; else the lines of --input, or of standard input. For a model that reads images: image files, or
         idx files, .npz files and folders of images.
     """
-    from dragoman.cli.kind import kind_of
-    from dragoman.cli.translate import refuse_no_text
+    from dragoman.cli.kind import kind_of, refuse_no_model
+    from dragoman.cli.translate import refuse_no_folder, refuse_no_text
     from dragoman.images import FAMILIES
-    from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.machine import refuse_odd_threads, use_threads
+    from dragoman.text.reading import refuse_encoding
 
     refuse_nonsense(texts, options)
+    refuse_encoding(options.encoding)
+    refuse_no_folder(options.output)
+    refuse_odd_threads(options.threads)
+    refuse_no_model(model)
     if texts or options.input or not (options.analogy or options.output):  # those do something without a text
         refuse_no_text(texts, options.input)
     use_threads(options.threads)
@@ -93,7 +104,7 @@ def read_texts(options: Options) -> list[str]:
 
     if options.input:
         return list(read_lines(options.input, options.encoding))
-    return [line for lines in read_input([], None) for line in lines]
+    return [line for lines in read_input([], None, options.encoding) for line in lines]
 
 
 def use(embedder: "Embedder | WordVectors", lines: Sequence[str], options: Options) -> None:

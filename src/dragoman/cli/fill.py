@@ -2,14 +2,14 @@
 
 import json as json_module
 
-from dragoman.cli.options import Flag, Threads
+from dragoman.cli.options import Flag, Threads, Whole
 
 
 def fill(
     model: str,
     text: str,
     *,
-    top: int = 5,
+    top: Whole = 5,
     threads: Threads = None,
     json: Flag = False,
 ) -> int:

@@ -4,11 +4,11 @@ import json as json_module
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from dragoman.cli.options import Flag, Model, Repeated, Threads
+from dragoman.cli.options import Encoding, Flag, Repeated, Threads, Whole
 
 if TYPE_CHECKING:
     from dragoman.decoding.generate import TextWriter
@@ -23,19 +23,20 @@ class Options:
     """What the text begins with; it is printed too. May be repeated: a text for each."""
     input: Path | None = None
     """A file of prompts, one a line."""
+    encoding: Encoding = "utf-8"
     stop: str = ""
     """Write up to this text, and without it."""
-    tokens: int | None = None
+    tokens: Whole | None = None
     """How many tokens to write; else 200, or as an imported model's settings say."""
     temperature: float | None = None
     """Below 1 prefers likely tokens, above 1 evens them out; else 1, or as an imported model's settings say."""
-    top_k: int | None = None
+    top_k: Whole | None = None
     """Draw from this many likeliest tokens only."""
     top_p: float | None = None
     """Draw from the fewest tokens that have this much probability."""
     repetition: float | None = None
     """Scores of tokens that stand in the text already are divided by this; 1 leaves them as they are."""
-    seed: int = 0
+    seed: Whole = 0
     """The same seed draws the same text."""
     threads: Threads = None
     json: Flag = False
@@ -50,13 +51,22 @@ class Options:
 USUAL = Options()
 
 
-def generate(model: Model, *, options: Options = USUAL) -> int:
+def generate(
+    model: Annotated[
+        str, Parameter(help="The folder of a model that was trained on a text, or of a GPT-2 of Hugging Face.")
+    ],
+    *,
+    options: Options = USUAL,
+) -> int:
     """Write on from a prompt, or from nothing, token by token as they are drawn."""
+    from dragoman.cli.kind import refuse_no_model
     from dragoman.decoding.settings import SampleConfig
-    from dragoman.jobs.machine import use_threads
+    from dragoman.jobs.machine import refuse_odd_threads, use_threads
 
     prompts = read_prompts(options)
     SampleConfig.read(options.drawing(0), section="generate")
+    refuse_odd_threads(options.threads)
+    refuse_no_model(model)
     use_threads(options.threads)
 
     from dragoman.decoding.generate import TextWriter
@@ -73,7 +83,7 @@ def generate(model: Model, *, options: Options = USUAL) -> int:
 
 def read_prompts(options: Options) -> list[str]:
     from dragoman.errors import UsageError
-    from dragoman.text.reading import read_lines, refuse_missing
+    from dragoman.text.reading import read_lines, refuse_encoding, refuse_missing
 
     if options.tokens is not None and options.tokens < 1:
         raise UsageError("E-USE-12", f"--tokens {options.tokens} asks for nothing; give 1 or more")
@@ -81,11 +91,8 @@ def read_prompts(options: Options) -> list[str]:
         raise UsageError("E-USE-06", "--prompt and --input were both given; give one of them")
     if options.input:
         refuse_missing(options.input)
-    prompts = list(read_lines(options.input)) if options.input else options.prompt or [""]
-    for prompt in prompts:
-        if not is_unicode(prompt):
-            raise UsageError("E-USE-12", f"the prompt {prompt!r} is not UTF-8; write it in UTF-8")
-    return prompts
+    refuse_encoding(options.encoding)
+    return list(read_lines(options.input, options.encoding)) if options.input else options.prompt or [""]
 
 
 def write_on(writer: "TextWriter", prompt: str, number: int, options: Options) -> None:
@@ -99,8 +106,3 @@ def write_on(writer: "TextWriter", prompt: str, number: int, options: Options) -
         sys.stdout.write(part)
         sys.stdout.flush()
     print()
-
-
-def is_unicode(text: str) -> bool:
-    """False where a byte of the command line was not UTF-8: Python keeps it as half of a surrogate pair."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)

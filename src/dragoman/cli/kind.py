@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from dragoman.errors import DataError
+
 
 def kind_of(model: Path) -> tuple[str, str]:
     """Task and family; empty words for what is no model, which is said when it is opened."""
@@ -16,3 +18,9 @@ def kind_of(model: Path) -> tuple[str, str]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return "", ""
+
+
+def refuse_no_model(model: str) -> None:
+    """What is no folder at all is told at once; what a folder lacks, when it is opened."""
+    if not Path(model).exists():
+        raise DataError("E-RUN-04", f"there is no model at {model}; give the folder of a run, such as runs/<name>")

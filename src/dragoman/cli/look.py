@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.options import Model, Threads
+from dragoman.cli.options import Model, Threads, Whole
 
 if TYPE_CHECKING:
     from dragoman.decoding.images import ImageModel
@@ -22,8 +22,8 @@ def look(
     out: Path = Path("look.html"),
     target: str | None = None,
     gold: str | None = None,
-    beam: int | None = None,
-    number: int | None = None,
+    beam: Whole | None = None,
+    number: Whole | None = None,
     threads: Threads = None,
 ) -> int:
     """Show every layer and head of a model while it works on TEXT, and how its output came about, as one offline page.

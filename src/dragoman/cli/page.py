@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dragoman.cli.options import Flag, Model, Threads
+from dragoman.cli.options import Flag, Model, Threads, Whole
 
 
 def page(
     model: Model,
     text: str = "",
     *,
-    port: int = 8765,
+    port: Whole = 8765,
     open: Flag = False,
     threads: Threads = None,
 ) -> int:
@@ -33,8 +33,13 @@ def page(
     open
         Open the page in a browser.
     """
+    from dragoman.cli.kind import refuse_no_model
     from dragoman.cli.look import refuse_unseen
+    from dragoman.errors import UsageError
 
+    if not 0 <= port < 65536:
+        raise UsageError("E-USE-12", f"--port {port} is none; give one from 1 to 65,535, or 0 for any that is free")
+    refuse_no_model(model)
     is_run = (Path(model) / "run.toml").exists()  # whose curves are there to see, whatever it trains
     family = family_of(Path(model))
     if not is_run:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from dragoman.cli.options import Whole
+
 if TYPE_CHECKING:
     from dragoman.runs.inventory import Part, Progress, Removal, Settings, Summary
 
@@ -324,9 +326,9 @@ def average(
     /,
     *,
     out: Annotated[Path, Parameter(help="the model's folder to write; it must not be there yet")],
-    last: Annotated[int | None, Parameter(help="average the newest N checkpoints; all, where nothing is said")] = None,
+    last: Annotated[Whole | None, Parameter(help="average the newest N checkpoints; else all")] = None,
     steps: Annotated[
-        list[int] | None, Parameter(consume_multiple=True, negative="", help="average those of these steps")
+        list[Whole] | None, Parameter(consume_multiple=1, negative="", help="average those of these steps")
     ] = None,
 ) -> None:
     """write a model whose weights are the mean of several checkpoints'"""

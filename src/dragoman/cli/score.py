@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cyclopts import Parameter
 
-from dragoman.cli.options import Encoding, Flag, Model, Precision, Threads
+from dragoman.cli.options import Encoding, Flag, Model, Precision, Threads, Whole
 
 
 @Parameter(name="*")
@@ -16,7 +16,7 @@ class Options:
 
     hypotheses: Path | None = None
     """Score this file's lines instead of translating; the model is not opened then."""
-    beam: int | None = None
+    beam: Whole | None = None
     """Beginnings kept at each step of the search; 1 is greedy."""
     by_length: Flag = False
     """Also the scores of short and long sentences apart."""

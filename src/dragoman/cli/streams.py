@@ -1,10 +1,22 @@
 """Whoever reads our output may leave, and its disk may be full: what is shown is lost then, what is done is not."""
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import Any, TextIO
+
+
+class Closed(io.TextIOBase):
+    """In the place of a standard output that was closed: Python would lose what is printed there, without a word."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        raise OSError(errno.EBADF, "standard output is closed")
+
+    def reconfigure(self, **_: Any) -> None:
+        """As a real one has it."""
 
 
 def tell(sentence: str) -> None:

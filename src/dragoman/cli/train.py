@@ -1,6 +1,7 @@
 """dragoman train: two files in, a translator out; a text in, a writer of such; labels in, a classifier."""
 
 import collections
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -21,6 +22,8 @@ from dragoman.cli.options import (
     SourceLanguage,
     TargetLanguage,
     TrainingThreads,
+    Whole,
+    given_budgets,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +69,7 @@ class Options:
     """The whole time this command may take; the number of steps is fixed after a short timing."""
     epochs: Epochs = None
     """How often to see the whole corpus, however long it takes."""
-    steps: int | None = None
+    steps: Whole | None = None
     """The number of optimizer steps, outright."""
     seed: Seed = 1
     reproducible: Flag = False
@@ -133,19 +136,24 @@ def as_request(corpora: Sequence[str], options: Options) -> "Request":
     from dragoman.jobs.request import Request, gather_settings
 
     settings = gather_settings(options.set or [], options.config)
-    if options.steps is not None:
-        settings.setdefault("training", {})["steps"] = options.steps
+    budgets = given_budgets(options, ("minutes", "epochs", "steps"))
+    steps, training = budgets.pop("steps"), settings.setdefault("training", {})
+    if steps is not None:
+        training["steps"] = steps
+    elif budgets["epochs"] and training.get("steps") == os.environ.get("DRAGOMAN_STEPS"):
+        training.pop("steps", None)
     if options.reproducible:
-        settings.setdefault("training", {})["reproducible"] = True
-    same = ("out", "task", "family", "preset", "encoding", "start_from", "embeddings", "minutes", "epochs", "seed")
+        training["reproducible"] = True
+    same = ("out", "task", "family", "preset", "encoding", "start_from", "embeddings", "seed")
     return Request.read(
         {
             "corpora": list(corpora),
             "valid": options.valid or [],
             "source": options.source_language,
             "target": options.target_language,
-            "settings": settings,
+            "settings": {section: values for section, values in settings.items() if values},
         }
+        | budgets
         | {name: getattr(options, name) for name in same},
         section="train",
     )
@@ -185,6 +193,7 @@ def await_last_look(address: str) -> None:
 
 def refuse_mistakes(request: "Request") -> None:
     """What can be told before torch is imported: a missing file, a setting that there is not."""
+    from dragoman.cli.kind import refuse_no_model
     from dragoman.images.corpus import find_images, holds_images
     from dragoman.jobs.prepare import DataConfig
     from dragoman.text.corpus import find_corpus, is_lone_text
@@ -201,3 +210,8 @@ def refuse_mistakes(request: "Request") -> None:
             refuse_missing(Path(path))
     else:
         find_corpus(corpora, encoding=request.encoding)
+    for path in (*request.valid, *([request.embeddings] if request.embeddings else [])):
+        if not Path(path).is_dir():
+            refuse_missing(Path(path))
+    if request.start_from:
+        refuse_no_model(request.start_from)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
-from dragoman.cli.options import Flag, Model, Precision, Threads
+from dragoman.cli.kind import refuse_no_model
+from dragoman.cli.options import Flag, Model, Precision, Threads, Whole
 
 if TYPE_CHECKING:
     from dragoman.decoding.settings import SampleConfig
@@ -29,20 +30,20 @@ class Options:
     """A file to translate line by line."""
     output: Path | None = None
     """Where to write; else standard output."""
-    beam: int | None = None
+    beam: Whole | None = None
     """Beginnings kept at each step of the search; 1 is greedy. The model's own setting where not given."""
-    nbest: int = 1
+    nbest: Whole = 1
     """Translations for each line, best first: `rank<TAB>score<TAB>text` where more than one. With --sample so many are
     drawn, each by luck of its own."""
     sample: Flag = False
     """Draw words by their probability instead of searching."""
     temperature: float | None = None
     """With --sample: below 1 prefers likely words, above 1 evens them out."""
-    top_k: int | None = None
+    top_k: Whole | None = None
     """With --sample: draw from this many likeliest tokens only."""
     top_p: float | None = None
     """With --sample: draw from the fewest tokens that have this much probability."""
-    seed: int | None = None
+    seed: Whole | None = None
     """With --sample: the same seed draws the same text."""
     prefix: str = ""
     """What every translation must begin with."""
@@ -73,13 +74,16 @@ def translate(model: Model, *texts: str, options: Options = USUAL) -> int:
         Sentences to translate.
     """
     from dragoman.decoding.settings import refuse_wide
-    from dragoman.jobs.machine import use_large_pages, use_threads
+    from dragoman.jobs.machine import refuse_odd_threads, use_large_pages, use_threads
     from dragoman.text.reading import refuse_encoding
 
     refuse_no_text(texts, options.input)
     refuse_encoding(options.encoding)
+    refuse_no_folder(options.output)
     refuse_wide(options.beam, options.nbest)
     sampling = read_sampling(options)
+    refuse_odd_threads(options.threads)
+    refuse_no_model(model)
     use_large_pages()
     use_threads(options.threads)
 
@@ -126,6 +130,18 @@ def refuse_no_text(texts: Sequence[str], path: Path | None) -> None:
         refuse_missing(path)
     elif not texts and sys.stdin is None:
         raise UsageError("E-USE-17", "there is no text, and standard input is closed; give texts, --input or a pipe")
+
+
+def refuse_no_folder(output: Path | None) -> None:
+    """Said before the work is done, and not as a disk that is full."""
+    from dragoman.errors import UsageError
+
+    if output is not None and not output.parent.is_dir():
+        raise UsageError(
+            "E-USE-12", f"--output {output} names a folder that is not there; make it: mkdir -p {output.parent}"
+        )
+    if output is not None and output.is_dir():
+        raise UsageError("E-USE-12", f"--output {output} is a folder; name a file in it")
 
 
 def read_sampling(options: Options) -> "SampleConfig | None":
@@ -211,8 +227,6 @@ def open_output(path: Path | None) -> Iterator[Any]:
     from dragoman.errors import SaveError
 
     if path is None:
-        if sys.stdout is None:
-            raise SaveError("E-SAVE-01", "standard output is closed, so nothing could be written; open it")
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
@@ -227,6 +241,9 @@ def open_output(path: Path | None) -> Iterator[Any]:
         raise SaveError(
             "E-SAVE-01", f"{path} could not be written ({problem.strerror}); choose another --output"
         ) from None
+    finally:
+        if lasting:
+            ready.unlink(missing_ok=True)  # what an error left half written
 
 
 def write(translation: "Translation", out: Any, nbest: int, as_json: bool) -> None:

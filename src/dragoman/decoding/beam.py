@@ -137,7 +137,7 @@ def beam_search(
 
 
 class Search:
-    """Sentences that are searched together, each at its own step. Rows are sentence-major: b · W + i."""
+    """Sentences that are searched together, each at its own step. Rows are sentence-major, see `rows`."""
 
     def __init__(
         self,

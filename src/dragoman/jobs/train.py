@@ -44,6 +44,7 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
             yield Notice(name_bad_step(run, step, log))
         if run.progress.refused >= FIVE:
             yield go_back(run, log)
+            meter.begin_anew()
             steps = run.steps()
             continue
         if is_due(step.number, t.report_every, t.steps):

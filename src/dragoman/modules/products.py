@@ -22,6 +22,8 @@ def product(
         return with_sum(a, b) if add else torch.matmul(a, b, out=out)
     library, count = native.library(), a[..., 0, 0].numel()
     assert library is not None  # or it would have no products
+    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2] or out.shape != (*a.shape[:-1], b.shape[-1]):
+        raise ValueError(f"{tuple(a.shape)} times {tuple(b.shape)} is no product into {tuple(out.shape)}")
     library.product_of(
         count, is_turned(a), is_turned(b), a.shape[-2], b.shape[-1], a.shape[-1], a.data_ptr(), b.data_ptr(),
         out.data_ptr(), add, torch.get_num_threads(),

@@ -1,6 +1,7 @@
 """What a run writes down about itself: run.toml, its settings; log.jsonl, how it went."""
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,7 +59,8 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    return [line for line in map(as_object, text.split("\n")) if is_step(line.get("step"))]
+    lines = [line for line in map(as_object, text.split("\n")) if is_step(line.get("step"))]
+    return [{key: math.nan if value is None else value for key, value in line.items()} for line in lines]
 
 
 def as_object(text: str) -> dict[str, Any]:
@@ -74,6 +76,12 @@ def is_step(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def to_json(line: Mapping[str, Any]) -> str:
+    """On one line. JSON has no word for what is no number: it is null there."""
+    odd = [key for key, value in line.items() if isinstance(value, float) and not math.isfinite(value)]
+    return json.dumps({**line, **dict.fromkeys(odd)}, ensure_ascii=False)
+
+
 class Log:
     """One JSON object a line. After a crash, what was logged past the checkpoint is dropped: it will come again."""
 
@@ -83,11 +91,11 @@ class Log:
 
     def drop_after(self, step: int) -> None:
         kept = [line for line in read_log(self.path) if line["step"] <= step]
-        write_file(self.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+        write_file(self.path, "".join(to_json(line) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                file.write(to_json(line) + "\n")
         except OSError as problem:
             raise SaveError("E-SAVE-01", save_failed(self.path, problem)) from problem
