@@ -167,7 +167,6 @@ def test_an_average_is_the_mean_of_each_parameter(tmp_path):
 ODD = [b"5\n", b"null\n", b'{"kind":"report"}\n', b'{"step":"x"}\n', b"\xff\xfe\n", '{"step": 2, "s": "ü'.encode()[:-1]]
 
 
-@pytest.mark.parametrize("odd", ODD)
 def test_what_is_no_number_is_null_in_the_log_and_no_number_again_when_read(tmp_path):
     Log(tmp_path / "log.jsonl").write({"kind": "report", "step": 3, "nats_per_token": float("nan"), "bleu": 2.5})
     text = (tmp_path / "log.jsonl").read_text()
@@ -179,6 +178,7 @@ def test_what_is_no_number_is_null_in_the_log_and_no_number_again_when_read(tmp_
     assert line["bleu"] == 2.5
 
 
+@pytest.mark.parametrize("odd", ODD)
 def test_odd_lines_of_a_log_are_left_out_when_a_run_goes_on(tmp_path, odd):
     log = Log(tmp_path / "log.jsonl")
     log.write({"kind": "report", "step": 1})
