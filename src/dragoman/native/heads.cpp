@@ -50,23 +50,6 @@ void products(View x, int rows, int in, View w, int n, float *y, int64_t y_step,
     if (rows - r == 1) some_rows<1>(x, in, w, n, y, y_step, b, r);
 }
 
-// to[c][r] = from[r][c], four by four
-void turn(View from, int rows, int columns, float *to, int64_t to_step) {
-    int whole_rows = 0, whole_columns = 0;
-#if defined(__SSE2__)
-    whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
-    for (int r = 0; r < whole_rows; r += 4)
-        for (int c = 0; c < whole_columns; c += 4) {
-            __m128 four[4];
-            for (int i = 0; i < 4; i++) four[i] = _mm_loadu_ps(from.data + (r + i) * from.step + c);
-            _MM_TRANSPOSE4_PS(four[0], four[1], four[2], four[3]);
-            for (int i = 0; i < 4; i++) _mm_storeu_ps(to + (c + i) * to_step + r, four[i]);
-        }
-#endif
-    for (int r = 0; r < rows; r++)
-        for (int c = r < whole_rows ? whole_columns : 0; c < columns; c++) to[c * to_step + r] = from.data[r * from.step + c];
-}
-
 // ── one head of one text ────────────────────────────────────────────────────────────────────
 
 struct Matrix {  // room for rows of `width` numbers, which is a multiple of LANES
@@ -86,7 +69,7 @@ struct Matrix {  // room for rows of `width` numbers, which is a multiple of LAN
     }
     View take_turned(View from, int rows, int columns) {  // (rows columns) as (columns rows)
         float *to = of(columns, rows);
-        turn(from, rows, columns, to, width);
+        turn(from.data, from.step, rows, columns, to, width);
         for (int c = 0; c < columns; c++) std::fill(to + c * width + rows, to + (c + 1) * width, 0.0f);
         return {numbers.data(), width};
     }

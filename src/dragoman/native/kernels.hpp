@@ -203,6 +203,23 @@ inline float sum_of_exponentials(const float *x, int n, float shift) {
     return sum_of(sum) + rest;
 }
 
+// to[c][r] = from[r][c], four by four
+inline void turn(const float *from, int64_t step, int rows, int columns, float *to, int64_t to_step) {
+    int whole_rows = 0, whole_columns = 0;
+#if defined(__SSE2__)
+    whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
+    for (int r = 0; r < whole_rows; r += 4)
+        for (int c = 0; c < whole_columns; c += 4) {
+            __m128 four[4];
+            for (int i = 0; i < 4; i++) four[i] = _mm_loadu_ps(from + (r + i) * step + c);
+            _MM_TRANSPOSE4_PS(four[0], four[1], four[2], four[3]);
+            for (int i = 0; i < 4; i++) _mm_storeu_ps(to + (c + i) * to_step + r, four[i]);
+        }
+#endif
+    for (int r = 0; r < rows; r++)
+        for (int c = r < whole_rows ? whole_columns : 0; c < columns; c++) to[c * to_step + r] = from[r * step + c];
+}
+
 // ── float32 ─────────────────────────────────────────────────────────────────────────────────
 
 // y[R][V vectors] = x[R][in] · w[in][V vectors]; rows of each are so many numbers apart, the terms of x `x_next`: a turned

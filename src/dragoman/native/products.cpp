@@ -19,7 +19,7 @@ namespace {
 Product product = nullptr;  // sgemm_ of torch's BLAS, where it is the faster one
 
 constexpr int DEPTH = 512;  // terms of a panel: 128 KiB, and of A no more lines than the nearest cache holds
-constexpr int SQUARE = 16;
+constexpr int STRIP = 16;  // terms that are turned over at a time
 
 struct Panel {
     const float *data;
@@ -27,22 +27,18 @@ struct Panel {
 };
 
 // columns `first` on of op(B), and terms `from` on, with zeros beside where there are no more columns
-void pack(bool turn, int n, int k, const float *b, int first, int from, const Panel &panel, float *to) {
+void pack(bool turned, int n, int k, const float *b, int first, int from, const Panel &panel, float *to) {
     for (int j = panel.width; j < PANEL; j++)
         for (int t = 0; t < panel.terms; t++) to[static_cast<int64_t>(t) * PANEL + j] = 0.0f;
-    if (!turn) {
+    if (!turned) {
         const float *row = b + static_cast<int64_t>(from) * n + first;
         for (int t = 0; t < panel.terms; t++, row += n)
             std::memcpy(to + static_cast<int64_t>(t) * PANEL, row, panel.width * sizeof(float));
         return;
     }
     const float *rows = b + static_cast<int64_t>(first) * k + from;
-    for (int t = 0; t < panel.terms; t += SQUARE) {  // small squares: both sides of them stay in the nearest cache
-        int count = std::min(SQUARE, panel.terms - t);
-        for (int j = 0; j < panel.width; j++)
-            for (int i = 0; i < count; i++)
-                to[static_cast<int64_t>(t + i) * PANEL + j] = rows[static_cast<int64_t>(j) * k + t + i];
-    }
+    for (int t = 0; t < panel.terms; t += STRIP)  // both sides of a strip stay in the nearest cache
+        turn(rows + t, k, panel.width, std::min(STRIP, panel.terms - t), to + static_cast<int64_t>(t) * PANEL, PANEL);
 }
 
 // R rows of C from one panel

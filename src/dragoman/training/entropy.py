@@ -13,6 +13,7 @@ from dragoman import native
 from dragoman.modules.products import product
 
 AT_ONCE = 1 << 20  # scores computed at a time, over all tokens of some rows: they stay in the cache
+LEAST = 256  # rows at least: for each few of them all of the table is read, and its slope written, once more
 
 
 def cross_entropy(
@@ -34,7 +35,7 @@ class CrossEntropy(torch.autograd.Function):
         nats = states.new_zeros(())
         to_states, to_table = torch.empty_like(states), torch.zeros_like(table)
         to_bias = None if bias is None else torch.zeros_like(bias)
-        rows = max(64, AT_ONCE // len(table))
+        rows = max(LEAST, AT_ONCE // len(table))
         for x, y, to_x in zip(states.split(rows), wanted.split(rows), to_states.split(rows), strict=True):
             logits = product(x, table.T)
             if bias is not None:
