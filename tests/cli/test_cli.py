@@ -59,6 +59,7 @@ QUICK = [
     "translate m hallo --beam 2.7", "translate m hallo --output no/such/folder", "data check a b --against",
     "data check a b --limit -1", "page m --port -1", "classify m hallo --encoding klingon",
     "embed m hallo --encoding klingon", "look m \udcff",
+    "compare a b --test a b --models rnn,foo --epochs 1 --out c",
 ]  # fmt: skip
 MISSING = ["translate m hallo", "generate m", "embed m hallo", "classify m hallo", "page m", "train a b --valid c"]
 

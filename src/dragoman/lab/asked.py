@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from pydantic import Field, model_validator
 
 from dragoman.config import Settings
 from dragoman.errors import UsageError
+from dragoman.families import refuse_unknown_family
 from dragoman.images.corpus import ImageCorpus, find_images, holds_images
 from dragoman.runs.files import write_file
 from dragoman.text.corpus import Corpus, find_corpus, fingerprint
@@ -68,6 +70,13 @@ class Asked(Settings):
             raise UsageError(
                 "E-USE-08", f"--task {self.task} is for images, and {' '.join(self.corpora)} are texts; leave it out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def names_families_that_there_are(self) -> "Asked":
+        """What else a name says is looked at later, with the models at hand (names.py)."""
+        for name in filter(None, map(str.strip, self.models.split(","))):
+            refuse_unknown_family(re.split("[+:]", name)[0], self.task)
         return self
 
     @model_validator(mode="after")
