@@ -136,6 +136,50 @@ def test_what_stands_in_the_padding_changes_nothing(engine):
     assert torch.equal(a, b)
 
 
+def test_a_nan_in_the_padding_changes_nothing(model, precision):
+    clean = Engine(model, precision)
+    with torch.no_grad():
+        model.source_embedding.table.weight[V - 2] = torch.nan
+    spoiled = BATCH._replace(source=BATCH.source.masked_fill(~BATCH.source_mask, V - 2))
+    reads = Engine(model, precision)
+    a = clean.encode(BATCH.source, BATCH.source_mask).memories[0][0]
+    b = reads.encode(spoiled.source, spoiled.source_mask).memories[0][0]
+    assert torch.equal(a, b)
+
+
+def test_a_later_token_changes_no_earlier_bit(engine):
+    changed = BATCH.target_in.clone()
+    changed[:, 3] = V - 1
+    a, b = (engine.decode(tokens, begin(engine)).logits for tokens in (BATCH.target_in, changed))
+    assert torch.equal(a[:, :3], b[:, :3])
+    assert not torch.allclose(a[:, 3:], b[:, 3:])
+
+
+def test_every_source_token_counts_from_the_first_target_token_on(engine):
+    first = engine.decode(BATCH.target_in[:1, :1], begin(engine, make_batch(PAIRS[:1], SPECIAL))).logits
+    for position in range(3):
+        source = list(PAIRS[0][0])
+        source[position] = V - 1
+        other = begin(engine, make_batch([(source, [])], SPECIAL))
+        assert not torch.allclose(engine.decode(BATCH.target_in[:1, :1], other).logits, first)
+
+
+def test_a_beam_of_the_whole_vocabulary_finds_the_argmax(engine):
+    """With beam width V and one token at most the search is exhaustive: nothing may beat what it found."""
+    one, start = make_batch([([4, 5, 6], [])], SPECIAL), torch.tensor([[SPECIAL.start]])
+    words = [w for w in range(V) if w != SPECIAL.end and w not in SPECIAL.never_written()]
+    firsts = engine.decode(start, begin(engine, one)).logits[0, -1].log_softmax(dim=-1)
+    scored = [(firsts[SPECIAL.end].item(), [])]
+    for word in words:
+        given = torch.tensor([[SPECIAL.start, word]])
+        after = engine.decode(given, begin(engine, one)).logits[0, -1].log_softmax(dim=-1)
+        scored.append((firsts[word].item() + after[SPECIAL.end].item(), [word]))
+    best = sorted(scored, reverse=True)[:3]
+    found = beam_search(engine, begin(engine, one), [1], SPECIAL, SearchConfig(beam=V, nbest=3, length_penalty=0.0))[0]
+    assert [h.tokens for h in found] == [tokens for _, tokens in best]
+    assert [h.log_prob for h in found] == pytest.approx([log_prob for log_prob, _ in best], abs=1e-4)
+
+
 def test_state_rows_can_be_reordered_repeated_and_left_out(engine):
     for rows in ([2, 0, 1, 1, 3], [3], [1, 1, 1, 0]):
         chosen = torch.tensor(rows)
