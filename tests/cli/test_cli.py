@@ -158,6 +158,9 @@ MISTAKES = {
     "no such device": (["train", "a.de", "a.en", "--device", "cuda"], 4, "device cuda cannot be used", "E-ENV-01"),
     "no such setting": (["train", "a.de", "a.en", "--set", "model.widht=3"], 2, "mean model.width?", "E-SET-01"),
     "no such section": (["train", "a.de", "a.en", "--set", "mdl.width=3"], 2, "there is no section 'mdl'", "E-SET-06"),
+    "half a setting": (
+        ["train", "a.de", "a.en", "--set", "model.x=1", "--set", "model.x.y=3"], 2, "which is 1", "E-SET-05",
+    ),
     "unreadable setting": (["train", "a.de", "a.en", "--set", "steps"], 2, "write --set section.key=value", "E-SET-05"),
     "no settings": (["train", "a.de", "a.en", "--config", "x.toml"], 2, "no settings file x.toml", "E-SET-03"),
     "negative minutes": (["train", "a.de", "a.en", "--minutes", "-3"], 2, "minutes", "E-SET-01"),

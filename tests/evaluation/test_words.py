@@ -210,3 +210,11 @@ def test_the_command_tells_both_kinds_and_mistakes_are_one_sentence(folder, vect
         assert main(["score", str(folder), str(file)]) == 3
         assert said in capsys.readouterr().err
     assert main(["score", str(folder)]) == 2
+
+
+def test_headings_of_four_columns_are_no_analogy(tmp_path):
+    path = tmp_path / "simlex.txt"
+    path.write_text("word1\tword2\tPOS\tscore\nold\tnew\tA\t1.58\nbad\tawful\tA\t8.42\n")
+    assert read_word_test(path) == [Judgement("old", "new", 1.58), Judgement("bad", "awful", 8.42)]
+    path.write_text("athens greece oslo norway\n")
+    assert [found.words for found in read_word_test(path)] == [("athens", "greece", "oslo", "norway")]

@@ -12,9 +12,10 @@ import torch
 from dragoman.errors import DataError, Interrupted, MachineError, SaveError, UsageError
 from dragoman.jobs import train as train_module
 from dragoman.jobs.events import Finished, Notice, Report, Validation
+from dragoman.jobs.recorded import read_recorded
 from dragoman.jobs.request import Request
 from dragoman.jobs.signals import Stop
-from dragoman.jobs.start import start
+from dragoman.jobs.start import reopen, start
 from dragoman.jobs.task import Measured
 from dragoman.runs.checkpoint import checkpoints
 from dragoman.runs.files import check_folder, write_folder
@@ -22,6 +23,8 @@ from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.generated import write_corpus
 from dragoman.training.learner import is_out_of_memory
 from dragoman.training.objectives import TranslationLoss
+from dragoman.training.parallel import ALONE
+from dragoman.training.settings import TrainingConfig
 
 TINY = {
     "model": {"width": 16, "heads": 2, "layers": 1, "hidden": 16},
@@ -300,6 +303,21 @@ def test_another_machine_is_said_and_the_run_goes_on(corpus, tmp_path):
     assert isinstance(events[-1], Finished)
 
 
+def test_a_signal_that_comes_while_workers_wait_for_one_another_counts_at_the_next_step(finished, monkeypatch):
+    recorded = read_recorded(finished)
+    run = reopen(finished, recorded, TrainingConfig.read(recorded["training"], section="training"), ALONE)
+    stop = Stop()
+
+    def wait(_self, mine):
+        stop.asked = True
+        return mine
+
+    monkeypatch.setattr(type(ALONE), "largest", wait)
+    assert train_module.agree(run, stop) is False
+    assert stop.asked
+    assert train_module.agree(run, stop) is True
+
+
 def test_what_a_kill_left_of_a_save_is_swept_away(corpus, tmp_path):
     run = tmp_path / "run"
     until(start(request_for(corpus, run)), 5)
@@ -307,6 +325,19 @@ def test_what_a_kill_left_of_a_save_is_swept_away(corpus, tmp_path):
         (run / name).mkdir()
     list(start(request_for(corpus, run)))
     assert not list(run.rglob("*.new")) + list(run.rglob("*.old")) + list(run.glob(".scratch*"))
+
+
+def test_a_checkpoint_whose_new_copy_was_never_put_in_place_is_found_again(corpus, tmp_path):
+    """A kill between the two renames of a save of the same step."""
+    run = tmp_path / "run"
+    until(start(request_for(corpus, run)), 5)
+    there = sorted((run / "checkpoints").iterdir())
+    for path in there:
+        path.rename(path.with_name(path.name + ".old"))
+    events = list(start(request_for(corpus, run)))
+    assert isinstance(events[-1], Finished)
+    assert any(isinstance(e, Notice) and "going on from step" in e.sentence for e in events)
+    assert not list(run.rglob("*.old"))
 
 
 def test_threads_and_reproducible_contradict_each_other(corpus, tmp_path):

@@ -225,6 +225,10 @@ def test_three_rates_are_tried_and_the_best_by_validation_counts(corpus, tmp_pat
     assert one["trained"]["validation_nats"] == min(run["validation_nats"] for run in one["rates"])
     shapes = [read_toml(out / run["run"] / "run.toml")["model"] for run in one["rates"]]
     assert shapes[0] == shapes[1] == shapes[2]
+    [kept] = out.glob("*/run-half-rate.json")
+    kept.unlink()  # as if it had been stopped just before it was kept
+    assert main(arguments_for(corpus, out, "--rates", "3", models=SMALL)) == 0
+    assert json.loads((out / "report.json").read_text(encoding="utf-8"))["models"][0]["rates"] == one["rates"]
 
 
 # ── recurrent models ──────────────────────────────────────────────────────────────────────

@@ -125,12 +125,13 @@ def test_every_part_of_a_classifier_is_a_setting_it_has():
 
 
 @pytest.mark.parametrize(
-    ("b", "c", "p"), [(0, 0, 1.0), (5, 5, 1.0), (0, 5, 1 / 32), (1, 9, 11 / 1024), (9, 1, 11 / 1024)]
+    ("b", "c", "p"),
+    [(0, 0, 1.0), (5, 5, 1.0), (0, 5, 1 / 32), (1, 9, 11 / 1024), (9, 1, 11 / 1024), (9900, 10_100, 0.07969)],
 )
 def test_mcnemar_is_a_fair_coin_over_the_items_that_one_alone_gets_right(b, c, p):
     labels = ["x"] * (b + c + 7)
     first = ["x"] * b + ["y"] * c + ["x"] * 4 + ["y"] * 3
     second = ["y"] * b + ["x"] * c + ["x"] * 4 + ["y"] * 3
     found = mcnemar(first, second, labels)
-    assert found.p == pytest.approx(p)
+    assert found.p == pytest.approx(p, rel=1e-3)
     assert found.second - found.first == pytest.approx(100 * (c - b) / len(labels))

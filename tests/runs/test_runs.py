@@ -138,7 +138,7 @@ def test_a_checkpoint_that_cannot_be_removed_is_named_and_nothing_ends(tmp_path,
 
     monkeypatch.setattr("dragoman.runs.checkpoint.shutil.rmtree", refuse)
     [said] = remove_old_checkpoints(tmp_path, saved, keep=[])
-    assert "step-00000010.old cannot be removed (Permission denied)" in said
+    assert "step-00000010.gone cannot be removed (Permission denied)" in said
     assert [path.name[-2:] for path in checkpoints(tmp_path)] == ["20"]
 
 

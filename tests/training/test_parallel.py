@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from dragoman.errors import MachineError
+from dragoman.models.rnn_writer import RnnWriter, RnnWriterConfig
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.text.batches import Batch, make_batch
 from dragoman.text.corruption import MaskedBatch
@@ -13,7 +14,7 @@ from dragoman.text.stream import Window
 from dragoman.training.learner import Learner, Sums
 from dragoman.training.loop import train
 from dragoman.training.micro_batches import MicroBatches, cut, rows_of
-from dragoman.training.objectives import translation_loss
+from dragoman.training.objectives import WritingLoss, translation_loss
 from dragoman.training.optimizers import make_optimizer
 from dragoman.training.parallel import ALONE, Workers, counted
 
@@ -106,6 +107,14 @@ def train_some(model, objective, workers=ALONE, slices=1):
     batches = [MicroBatches(make, 2 * k, 2, slices) for k in range(3)]
     optimizer = make_optimizer("sgd", model, 0.01)
     return train(model, batches, objective, optimizer, rate=lambda _: 0.01, seed=5, workers=workers)
+
+
+def test_a_state_that_goes_on_is_never_cut_not_even_before_its_first_window():
+    model = RnnWriter(RnnWriterConfig(vocabulary=9, width=8, embedding=8))
+    learner = Learner(model, WritingLoss(), seed=1)
+    assert model.carries
+    with pytest.raises(MachineError, match="in 1 parts of 4 rows"):
+        learner.cut_finer(4)
 
 
 def test_one_row_that_does_not_fit_is_said():

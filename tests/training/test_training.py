@@ -224,3 +224,21 @@ def test_dropout_depends_on_the_place_in_the_run_not_on_its_past():
 def test_no_two_places_share_a_seed():
     seeds = {seed_of(seed, step, part) for seed in range(3) for step in range(300) for part in range(4)}
     assert len(seeds) == 3 * 300 * 4
+
+
+def test_muon_goes_on_when_a_matrix_learns_only_in_some_steps():
+    """Each parameter's own number of steps corrects its means, and its momentum waits for it."""
+    torch.manual_seed(0)
+    always, seldom = (nn.Linear(4, 4) for _ in range(2))
+    model = nn.ModuleList([always, seldom])
+    optimizer = make_optimizer("muon", model, 0.01)
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = always(torch.ones(4)).sum() + (seldom(torch.ones(4)).sum() if step != 0 else 0.0)
+        loss.backward()
+        before = seldom.bias.detach().clone()
+        optimizer.step()
+        if step == 1:  # its first one
+            torch.testing.assert_close(seldom.bias.detach(), before - 0.01, atol=1e-5, rtol=0)
+    assert optimizer.state[always.bias]["step"] == 3
+    assert optimizer.state[seldom.bias]["step"] == 2

@@ -21,6 +21,11 @@ class Score:
     value: float
     margin: float | None  # half of the 95 % interval, by bootstrap over the sentences
     signature: str
+    interval: tuple[float, float] | None = None  # where it is not as far to one side as to the other
+
+    def ends(self) -> tuple[float, float]:
+        """Of the 95 % interval; the value twice where there is none."""
+        return self.interval or (self.value - (self.margin or 0.0), self.value + (self.margin or 0.0))
 
 
 @dataclass(frozen=True)

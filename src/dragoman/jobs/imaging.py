@@ -4,7 +4,7 @@ All else is one class: the data, the plan, the order of the batches.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -17,7 +17,7 @@ from torch import Tensor
 from dragoman.config import Settings
 from dragoman.evaluation.confusion import confusion_of
 from dragoman.evaluation.numbers import measure_numbers
-from dragoman.evaluation.overlap import overlap_of
+from dragoman.evaluation.overlap import Overlap, overlap_of
 from dragoman.images.batches import ImageOrder
 from dragoman.images.corpus import ImageCorpus
 from dragoman.jobs import plan_images
@@ -70,7 +70,7 @@ class ImageTask(ABC):
         """What the model's answers say, as the answers of the corpus are."""
 
     @abstractmethod
-    def scores(self, told: Tensor, wanted: Tensor) -> dict[str, float]: ...
+    def scores(self, tallies: Sequence[Any]) -> dict[str, float]: ...
     @abstractmethod
     def words(self, answer: Tensor) -> str:
         """One answer as people say it."""
@@ -144,20 +144,26 @@ class ImageTask(ABC):
     def measure(self, model: Any, training: TrainingConfig) -> Measured:
         """Loss and scores in one pass over the validation images."""
         order, objective = self.validation_order(training), self.objective(training)
-        nats, told, wanted = 0.0, list[Tensor](), list[Tensor]()
+        images = len(self.data.valid)
+        shown = set(spread(range(images), WATCHED))
+        nats, seen, tallies, samples = 0.0, 0, list[Any](), list[Sample]()
         for k in range(len(order)):
-            batch = order.batch(0, k)
+            batch, rows = order.batch(0, k), order.rows(0, k).tolist()
             answers = model(batch.images)
             nats += objective.of(answers, batch.wanted).nats.item()
-            told.append(self.told(answers))
-            wanted.append(batch.wanted)
-        found, right = torch.cat(told), torch.cat(wanted)
-        rows = np.concatenate([order.rows(0, k) for k in range(len(order))]).tolist()
-        samples = [
-            Sample(f"image {row + 1}", self.words(mine), self.words(its))
-            for row, mine, its in spread(list(zip(rows, found, right, strict=True)), WATCHED)
-        ]
-        return Measured(nats / len(right), self.scores(found, right), samples)
+            told = self.told(answers)
+            tallies.append(self.tally(told, batch.wanted))
+            samples += [
+                Sample(f"image {row + 1}", self.words(mine), self.words(its))
+                for place, (row, mine, its) in enumerate(zip(rows, told, batch.wanted, strict=True), start=seen)
+                if place in shown
+            ]
+            seen += len(rows)
+        return Measured(nats / images, self.scores(tallies), samples)
+
+    def tally(self, told: Tensor, wanted: Tensor) -> Any:
+        """What the scores need of one batch; of many pixels no more than their counts."""
+        return told, wanted
 
 
 class ClassifyingImages(ImageTask):
@@ -169,7 +175,8 @@ class ClassifyingImages(ImageTask):
     def told(self, answers: Float[Tensor, "B C"]) -> Int[Tensor, " B"]:
         return answers.argmax(dim=-1)
 
-    def scores(self, told: Int[Tensor, " N"], wanted: Int[Tensor, " N"]) -> dict[str, float]:
+    def scores(self, tallies: Sequence[tuple[Tensor, Tensor]]) -> dict[str, float]:
+        told, wanted = map(torch.cat, zip(*tallies, strict=True))
         found = confusion_of(self.data.answers.names, wanted.tolist(), told.tolist())
         return {"accuracy": 100 * found.accuracy, "macro_f1": 100 * found.macro_f1}
 
@@ -192,7 +199,8 @@ class Regressing(ImageTask):
         mean, deviation = (torch.tensor(self.about["numbers"][part]) for part in ("mean", "deviation"))
         return answers * deviation + mean
 
-    def scores(self, told: Float[Tensor, "N K"], wanted: Float[Tensor, "N K"]) -> dict[str, float]:
+    def scores(self, tallies: Sequence[tuple[Tensor, Tensor]]) -> dict[str, float]:
+        told, wanted = map(torch.cat, zip(*tallies, strict=True))
         found = measure_numbers(self.data.answers.names, wanted.double().numpy(), told.double().numpy(), samples=1)
         return {"r2": found.r2, "mean_error": found.mean_error}
 
@@ -214,8 +222,11 @@ class Segmenting(ImageTask):
     def told(self, answers: Float[Tensor, "B C H W"]) -> Int[Tensor, "B H W"]:
         return answers.argmax(dim=1)
 
-    def scores(self, told: Int[Tensor, "N H W"], wanted: Int[Tensor, "N H W"]) -> dict[str, float]:
-        found = overlap_of(self.data.answers.names, wanted.numpy(), told.numpy())
+    def tally(self, told: Int[Tensor, "B H W"], wanted: Int[Tensor, "B H W"]) -> Overlap:
+        return overlap_of(self.data.answers.names, wanted.numpy(), told.numpy())
+
+    def scores(self, tallies: Sequence[Overlap]) -> dict[str, float]:
+        found = sum(tallies, Overlap.of_none(self.data.answers.names))
         return {"mean_iou": 100 * found.mean_iou, "pixel_accuracy": 100 * found.accuracy}
 
     def words(self, answer: Int[Tensor, "H W"]) -> str:

@@ -134,7 +134,10 @@ def gather_settings(
         refuse_unknown_section(section)
         key, dot, inner = key.partition(".")  # tokenizer.special.start=2
         if dot:
-            found[section].setdefault(key, {})[inner] = value
+            outer = found[section].setdefault(key, {})
+            if not isinstance(outer, dict):
+                raise UsageError("E-SET-05", f"--set {item} is part of {section}.{key}, which is {outer} already")
+            outer[inner] = value
         else:
             found[section][key] = value
     return {section: values for section, values in found.items() if values}

@@ -13,6 +13,7 @@ import numpy as np
 from dragoman.config import Settings
 from dragoman.decoding.beam import SearchConfig
 from dragoman.decoding.translate import Translator
+from dragoman.errors import UsageError
 from dragoman.jobs.request import Request
 from dragoman.jobs.task import Measured, Sample, lost, mean_nats
 from dragoman.jobs.texts import TextTask
@@ -53,6 +54,8 @@ class Restoring(TextTask):
         return {"label_smoothing": 0.0, "window": BLOCK}
 
     def order(self, training: TrainingConfig, seed: int) -> "SpanOrder":
+        if training.window < 2:
+            raise UsageError("E-SET-01", "training.window = 1 leaves nothing beside what is taken out; give 2 or more")
         return SpanOrder(self.data.train, training, seed, self.tokenizers.special)
 
     def objective(self, training: TrainingConfig) -> TranslationLoss:

@@ -36,7 +36,7 @@ from dragoman.jobs.task import Sources, Task
 from dragoman.jobs.tasks import job_of, refuse_unknown_settings, resolve, with_types
 from dragoman.jobs.train import follow
 from dragoman.models import find_family
-from dragoman.runs.checkpoint import SCRATCH, newest_whole_checkpoint, save_checkpoint
+from dragoman.runs.checkpoint import SCRATCH, newest_whole_checkpoint, recover_checkpoints, save_checkpoint
 from dragoman.runs.data import refuse_damaged_data, seal_data
 from dragoman.runs.files import recover_folder
 from dragoman.runs.lock import only_writer
@@ -341,6 +341,7 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
     before = Request.read({**recorded["asked"], "task": name, "family": family}, section="asked")
     refuse_changes(request.lasting(), with_types(before).lasting(), folder)
     refuse_changed_files(recorded["files"], folder)
+    recover_checkpoints(folder)
     refuse_lost_checkpoints(folder)
     refuse_damaged_data(folder)
     task = reopen_task(folder, recorded)

@@ -6,6 +6,7 @@ by step together; the first of them alone validates and writes.
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from torch import nn
 
@@ -50,15 +51,19 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
         if is_due(step.number, t.report_every, t.steps):
             yield make_report(run, step, meter, log)
         if is_due(step.number, t.validate_every, t.steps):
-            model = run.whole_model()
-            if run.workers.first:
-                yield validate(run, model, log)
-        agree(run, stop)
+            with meter.apart():
+                model = run.whole_model()
+                found = validate(run, model, log) if run.workers.first else None
+            if found:
+                yield found
+        stopping = agree(run, stop)
         run.progress.seconds = meter.seconds()
         planned = is_due(step.number, t.save_every, t.steps) and (not run.progress.refused or step.number == t.steps)
-        if planned or run.progress.stopped or stop.asked:
-            yield from map(Notice, run.save())
-        if stop.asked:
+        if planned or run.progress.stopped or stopping:
+            with meter.apart():
+                said = run.save()
+            yield from map(Notice, said)
+        if stopping:
             raise Interrupted("E-RUN-07", f"stopped at step {step.number:,} and saved; the same command goes on")
     finished = finish(run)
     if run.workers.first:
@@ -86,12 +91,13 @@ def is_due(step: int, every: int, last: int) -> bool:
     return step % every == 0 or step == last
 
 
-def agree(run: Run, stop: Stop) -> None:
-    """Whether to go on: any worker may have been asked to stop, and the first one knows what validation says."""
+def agree(run: Run, stop: Stop) -> bool:
+    """Whether all stop here: any worker may have been asked to. The first one knows what validation says. Who is asked
+    from now on, while others are waited for, says so after the next step."""
     told = run.workers.largest(2 if stop.asked else 1 if run.progress.stopped else 0)
-    stop.asked = told == 2
     if told == 1 and not run.progress.stopped:
         run.progress.stopped = "the first worker stopped"
+    return told == 2
 
 
 def count_step(run: Run, step: Step, meter: "Meter") -> None:
@@ -115,6 +121,13 @@ class Meter:
 
     def seconds(self) -> float:
         return time.monotonic() - self.start
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is done in this block is no part of the tokens per second."""
+        began = time.monotonic()
+        yield
+        self.since += time.monotonic() - began
 
     def count(self, step: Step) -> None:
         self.tokens += step.tokens

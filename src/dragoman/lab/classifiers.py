@@ -2,6 +2,7 @@
 differ."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -59,8 +60,17 @@ def read_exam(asked: Asked) -> LabelExam:
 
 def scores_of(found: Confusion) -> list[Score]:
     low, high = found.interval
-    accuracy = Score("accuracy", 100 * found.accuracy, 50 * (high - low), "Wilson's 95 % interval")
+    interval = (100 * low, 100 * high)
+    accuracy = Score("accuracy", 100 * found.accuracy, 50 * (high - low), "Wilson's 95 % interval", interval)
     return [accuracy, Score("macro-F1", 100 * found.macro_f1, None, "mean over the labels")]
+
+
+def ways(n: int, least: int) -> Iterator[int]:
+    """C(n, k) for k = least … n, each from the one before: C(n, k + 1) = C(n, k) · (n − k) / (k + 1)."""
+    count = comb(n, least)
+    for k in range(least, n + 1):
+        yield count
+        count = count * (n - k) // (k + 1)
 
 
 def mcnemar(first: list[str], second: list[str], labels: list[str]) -> Paired:
@@ -72,6 +82,6 @@ def mcnemar(first: list[str], second: list[str], labels: list[str]) -> Paired:
     right = Counter((a == label, b == label) for a, b, label in zip(first, second, labels, strict=True))
     alone = (right[True, False], right[False, True])
     of = sum(alone)
-    p = 1.0 if alone[0] == alone[1] else sum(comb(of, k) for k in range(max(alone), of + 1)) / 2**of
+    p = 1.0 if alone[0] == alone[1] else sum(ways(of, max(alone))) / 2**of
     shares = [100 * sum(map(str.__eq__, given, labels)) / len(labels) for given in (first, second)]
     return Paired("accuracy", shares[0], shares[1], p, "McNemar, exact, one-sided")

@@ -65,7 +65,8 @@ def read_exam(asked: Asked) -> NumberExam:
 
 def scores_of(found: NumberScores) -> list[Score]:
     low, high = found.r2_interval
-    r2 = Score("R²", found.r2, (high - low) / 2, "mean over the numbers; 95 % of 1,000 resamples of the images")
+    signature = "mean over the numbers; 95 % of 1,000 resamples of the images"
+    r2 = Score("R²", found.r2, (high - low) / 2, signature, (low, high))
     return [r2, Score("mean error", found.mean_error, None, "mean over the numbers, in their own units")]
 
 

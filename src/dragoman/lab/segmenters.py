@@ -60,7 +60,7 @@ def read_exam(asked: Asked) -> MaskExam:
 def scores_of(found: Overlap, interval: tuple[float, float]) -> list[Score]:
     low, high = interval
     signature = "mean over the labels; 95 % of 1,000 resamples of the images"
-    mean_iou = Score("mean IoU", 100 * found.mean_iou, 50 * (high - low), signature)
+    mean_iou = Score("mean IoU", 100 * found.mean_iou, 50 * (high - low), signature, (100 * low, 100 * high))
     return [mean_iou, Score("pixel accuracy", 100 * found.accuracy, None, "over all pixels")]
 
 

@@ -305,6 +305,8 @@ def rates(report: Report) -> Table:
 
 
 def with_margin(score: Score) -> str:
+    if score.interval is not None:
+        return f"{score.value:.1f} ({score.interval[0]:.1f} – {score.interval[1]:.1f})"
     return f"{score.value:.1f}" if score.margin is None else f"{score.value:.1f} ± {score.margin:.1f}"
 
 

@@ -5,7 +5,6 @@ that the rate is all that differs, whatever else the machine has to do meanwhile
 not trained again.
 """
 
-import json
 from collections.abc import Generator
 from pathlib import Path
 from statistics import median
@@ -22,7 +21,7 @@ from dragoman.lab.names import Named
 from dragoman.lab.results import Curve, Trained
 from dragoman.lab.stage import Stage
 from dragoman.models import SIZES_FROM_DATA
-from dragoman.runs.record import read_toml
+from dragoman.runs.record import read_log, read_toml
 
 RATES = (  # a run's folder, its share of the planned rate, what is being done
     ("run", 1.0, "training"),
@@ -81,11 +80,11 @@ def at_another_rate(request: Request, planned: Path, factor: float) -> Request:
     learned = recorded["training"]
     training = {**request.asked("training"), "steps": learned["steps"], "rate": factor * learned["rate"]}
     settings = {**request.settings, "model": model, "training": training}
-    return request.model_copy(update={"preset": "", "settings": settings})
+    return request.model_copy(update={"preset": "", "epochs": None, "settings": settings})
 
 
 def read_training(run: Path, finished: Finished) -> Trained:
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").split("\n") if line]
+    lines = read_log(run / "log.jsonl")
     reports = [line for line in lines if line["kind"] == "report"]
     validations = [line for line in lines if line["kind"] == "validation"]
     steps = [line["step"] for line in reports]

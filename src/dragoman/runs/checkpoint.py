@@ -21,10 +21,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.errors import DataError
-from dragoman.runs.files import check_folder, read_json, write_folder
+from dragoman.runs.files import check_folder, read_json, recover_folder, write_folder
 from dragoman.runs.weights import load_weights, read_tensors, shared_as, weights_of, whole
 
 SCRATCH = ".scratch-"  # a folder for a moment, within a run's
+GOING = ".gone"  # a checkpoint that is being removed
 ASIDE = ".aside"  # of a checkpoint that no longer counts
 
 
@@ -59,10 +60,17 @@ def save_checkpoint(
     return path
 
 
+def recover_checkpoints(run: Path) -> None:
+    """Those that a kill between two renames left as `.old`; only for who holds the lock."""
+    for old in (run / "checkpoints").glob("step-*.old"):
+        recover_folder(old.with_suffix(""))
+
+
 def remove_leftovers(run: Path) -> None:
     """What a kill in the middle of a save, or of the timing, left behind; only for who holds the lock."""
+    recover_checkpoints(run)
     for path in [*(run / "checkpoints").glob("step-*"), *run.glob(f"{SCRATCH}*")]:
-        if path.suffix in (".new", ".old") or path.name.startswith(SCRATCH):
+        if path.suffix in (".new", ".old", GOING) or path.name.startswith(SCRATCH):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -141,12 +149,12 @@ def remove_old_checkpoints(run: Path, saved: Path, keep: list[Path]) -> list[str
     said = []
     for path in checkpoints(run):
         if path not in keep and step_of(path) < step_of(saved):
-            old = path.with_name(path.name + ".old")
+            going = path.with_name(path.name + GOING)
             try:
-                path.rename(old)
-                shutil.rmtree(old)
+                path.rename(going)
+                shutil.rmtree(going)
             except OSError as problem:
-                left = old if old.exists() else path
+                left = going if going.exists() else path
                 said.append(f"{left} cannot be removed ({problem.strerror}); the run goes on, see who owns it")
     return said
 

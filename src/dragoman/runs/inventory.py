@@ -27,7 +27,7 @@ OURS = "|".join(  # every file of a run, by its name
     (
         r"(run\.toml|log\.jsonl)(\.new)?",
         r"\.(lock|begun)",
-        r"checkpoints/step-\d+(\.new|\.old|\.aside)?/((weights|optimizer|carried)\.safetensors|(state|manifest)\.json)",
+        r"checkpoints/step-\d+(\.new|\.old|\.gone|\.aside)?/((weights|optimizer|carried)\.safetensors|(state|manifest)\.json)",
         rf"model{REPLACED}/((weights|shortlist)\.safetensors|(config|manifest)\.json)",
         rf"(model{REPLACED}/)?tokenizer{REPLACED}/((tokenizer|manifest)\.json|{SIDE})",
         r"\.scratch-[^/]+/checkpoints/step-\d+(\.new)?/((weights|optimizer)\.safetensors|(state|manifest)\.json)",

@@ -34,7 +34,8 @@ def is_plain(value: Any) -> bool:
 def toml_value(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
-    return json.dumps(value, ensure_ascii=False)  # strings, whole numbers, booleans and lists are the same in both
+    same = json.dumps(value, ensure_ascii=False)  # strings, whole numbers, booleans and lists are the same in both
+    return same.replace("\x7f", "\\u007f")  # but for one letter
 
 
 def read_toml(path: Path) -> dict[str, dict[str, Any]]:

@@ -67,7 +67,8 @@ def learn_lexicon(pairs: PairIndex, target: int) -> Lexicon:
         weights = t[cell]
         counts = np.bincount(cell, weights / np.bincount(cells.asks, weights)[cells.asks])
         t = counts / np.bincount(x, counts)[x]
-    frequent = np.argsort(-np.bincount(cells.y, minlength=target), kind="stable")[:ALWAYS]
+    once = np.unique(cells.asks, return_index=True)[1]  # one cell of each y of each pair
+    frequent = np.argsort(-np.bincount(cells.y[once], minlength=target), kind="stable")[:ALWAYS]
     return Lexicon(x, keys % target, t, frequent)
 
 

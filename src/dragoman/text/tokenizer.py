@@ -133,8 +133,9 @@ class Symbols:
         self.special = special
         self.symbols = list(symbols)
         self.separator = separator  # what stands between two symbols: nothing, or a space
-        self.ids = {symbol: i for i, symbol in enumerate(symbols) if i not in special.pieces()}
-        self.silent = {*special.pieces()} - {special.unknown, *special.spans}
+        named = special.pieces()
+        self.ids = {symbol: i for i, symbol in enumerate(symbols) if i not in named}
+        self.silent = {*named} - {special.unknown, *special.spans}
 
     def __len__(self) -> int:
         return len(self.symbols)

@@ -1,8 +1,8 @@
-"""Vectors of words in files that other programs write and read: word2vec's text and binary, GloVe's text, our JSON.
+"""Vectors of words in files that other programs write and read: word2vec's text and binary, GloVe's text. And JSON.
 
 .txt    `words width` on the first line, then `word number number …`; GloVe leaves out the first line
 .bin    the same first line, then `word `, the numbers as float32, `\\n`
-.json   {"word": [number, …], …}
+.json   [{"text": word, "vector": [number, …]}, …]; only written
 """
 
 import json

@@ -28,16 +28,22 @@ class Analogy(NamedTuple):
 
 
 def read_word_test(path: Path, encoding: str = "utf-8") -> list[Judgement] | list[Analogy]:
-    """Which of both it is, the first line tells."""
+    """Which of both it is, the first lines tell."""
     refuse_missing(path)
     lines = [(number, line.strip()) for number, line in enumerate(read_lines(path, encoding), start=1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if not lines:
         raise DataError("E-WORD-04", f"{path} asks nothing; give lines of word<TAB>word<TAB>score, or of four words")
-    first = lines[0][1]
-    if first.startswith(":") or (len(cells_of(first)) == 4 and score_in(cells_of(first)) is None):
+    if holds_analogies([line for _, line in lines[:2]]):
         return list(read_analogies(path, lines))
     return list(read_judgements(path, lines))
+
+
+def holds_analogies(first: list[str]) -> bool:
+    """Told from the first lines: four words, and no headings of scores that follow."""
+    if first[0].startswith(":"):
+        return True
+    return len(cells_of(first[0])) == 4 and all(score_in(cells_of(line)) is None for line in first)
 
 
 def read_judgements(path: Path, lines: list[tuple[int, str]]) -> Iterator[Judgement]:

@@ -105,8 +105,7 @@ class Learner:
         if self.team.size > 1:
             self.team = Team(1)
             return
-        carried: list[Any] = getattr(self.objective, "carried", list)()
-        if self.parts >= rows or carried:  # a state that goes on has a row for each of the batch
+        if self.parts >= rows or carries_on(self.model, self.objective):  # such a state has a row for each of the batch
             raise MachineError(
                 "E-ENV-06",
                 f"a step does not fit into memory, in {self.parts} parts of {max(1, rows // self.parts)} rows either; "
@@ -120,8 +119,12 @@ def can_be_together(model: nn.Module, objective: Any) -> bool:
     they see, and not where a state goes on from one window of a text into the next."""
     on_cpu = all(p.device.type == "cpu" for p in model.parameters())
     counts = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules())
-    carries = isinstance(objective, WritingLoss) and bool(model.carries)
-    return on_cpu and not counts and not carries
+    return on_cpu and not counts and not carries_on(model, objective)
+
+
+def carries_on(model: Any, objective: Any) -> bool:
+    """Whether a state goes on from one window of a text into the next."""
+    return isinstance(objective, WritingLoss) and bool(model.carries)
 
 
 def is_out_of_memory(problem: BaseException) -> bool:

@@ -11,6 +11,7 @@ muon       m made orthogonal             for matrices; AdamW for tables, norms a
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, overload
 
@@ -117,7 +118,7 @@ class Muon(Optimizer):
         shape = tuple(alike[0].shape)
         views = [self.state[p].get("momentum") for p in alike]
         known = self.stacked.get(shape)
-        if known is None or any(view is not ours for view, ours in zip(views, known[1], strict=True)):
+        if known is None or len(views) != len(known[1]) or any(map(operator.is_not, views, known[1])):
             whole = torch.stack(
                 [torch.zeros_like(p) if view is None else view for p, view in zip(alike, views, strict=True)]
             )
@@ -132,13 +133,16 @@ class Muon(Optimizer):
         for p, state in zip(parameters, states, strict=True):
             if not state:
                 state.update(step=no_steps(), mean=torch.zeros_like(p), square=torch.zeros_like(p))
-        adam(
-            parameters,
-            [p.grad for p in parameters if p.grad is not None],
-            [state["mean"] for state in states],
-            [state["square"] for state in states],
-            Rates(group["lr"], group["betas"], 1e-9, count_up(states)[0]),
-        )
+        done = count_up(states)
+        for step in dict.fromkeys(done):  # all alike, but for those that have learned nothing in some steps
+            some = [i for i, its in enumerate(done) if its == step]
+            adam(
+                [parameters[i] for i in some],
+                [grad for i in some if (grad := parameters[i].grad) is not None],
+                [states[i]["mean"] for i in some],
+                [states[i]["square"] for i in some],
+                Rates(group["lr"], group["betas"], 1e-9, step),
+            )
 
 
 def orthogonal_together(team: Team) -> Callable[[Tensor], Tensor]:

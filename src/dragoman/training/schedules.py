@@ -10,8 +10,8 @@ def share_of_peak(name: Name, step: int, warmup: int, steps: int) -> float:
     """Step counts from 1. Up in a line over `warmup` steps, then
 
     inverse-sqrt   √(warmup / step)                       2017; never ends
-    linear         from 1 to 0 at the last step
-    cosine         half a wave from 1 to 0
+    linear         from 1 to 0, which the step after the last would have
+    cosine         half a wave from 1 to 0, likewise
     constant       1
     """
     if step < warmup:
