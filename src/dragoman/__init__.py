@@ -31,16 +31,22 @@ if TYPE_CHECKING:
     from dragoman.decoding.images import ImageClassifier as ImageClassifier
     from dragoman.decoding.images import ImageRegressor as ImageRegressor
     from dragoman.decoding.images import ImageSegmenter as ImageSegmenter
+    from dragoman.decoding.settings import SampleConfig as SampleConfig
     from dragoman.decoding.translate import Translation as Translation
     from dragoman.decoding.translate import Translator as Translator
     from dragoman.decoding.words import WordVectors as WordVectors
+    from dragoman.errors import DragomanError as DragomanError
     from dragoman.jobs.api import train as train
     from dragoman.jobs.open import load as load
     from dragoman.seeing.look import look as look
+    from dragoman.seeing.looked import Look as Look
 
 PUBLIC = {  # imported when first used: `import dragoman` must not import torch
     "load": "dragoman.jobs.open",
     "look": "dragoman.seeing.look",
+    "Look": "dragoman.seeing.looked",
+    "DragomanError": "dragoman.errors",
+    "SampleConfig": "dragoman.decoding.settings",
     "Classified": "dragoman.decoding.classify",
     "Classifier": "dragoman.decoding.classify",
     "TextWriter": "dragoman.decoding.generate",
@@ -53,8 +59,16 @@ PUBLIC = {  # imported when first used: `import dragoman` must not import torch
     "train": "dragoman.jobs.api",
 }
 
+__all__ = [*PUBLIC]
 
-def __getattr__(name: str) -> Any:
-    if name in PUBLIC:
-        return getattr(import_module(PUBLIC[name]), name)
-    raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return [*globals(), *PUBLIC]
+
+
+if not TYPE_CHECKING:  # a name that there is not is told by type checkers, too
+
+    def __getattr__(name: str) -> Any:
+        if name in PUBLIC:
+            return getattr(import_module(PUBLIC[name]), name)
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")

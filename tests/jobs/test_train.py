@@ -327,8 +327,8 @@ def test_dropped_pairs_are_counted_with_a_reason_each(tmp_path):
     files = {"corpora": [str(tmp_path / "c.tsv")], "valid": [str(tmp_path / "v.tsv")], "out": str(tmp_path / "run")}
     events = list(start(Request(**files, settings=settings)))
     said = [event.sentence for event in events if isinstance(event, Notice)]
-    assert "2 pairs have an empty side (first: line 101)" in said
-    assert "1 pair has more than 256 tokens on a side (first: line 103)" in said
+    assert "2 pairs have an empty side (first: line 101); dropped as pairs" in said
+    assert "1 pair has more than 256 tokens on a side (first: line 103); dropped as pairs" in said
     assert "20 training pairs have a source that also stands in the validation data" in said
     planned = next(event for event in events if isinstance(event, Planned))
     assert dict(planned.lines)["pairs"] == "100 kept, 3 dropped; 20 for validation"

@@ -199,6 +199,15 @@ def test_a_run_toml_that_lacks_something_is_refused_in_a_sentence(again, found, 
     assert caught.value.id == "E-SET-04"
 
 
+def test_a_tokenizer_of_another_run_is_refused(again):
+    run, go_on = again
+    file = next(path for path in sorted((run / "tokenizer").iterdir()) if path.name != "manifest.json")
+    write_folder(run / "tokenizer", lambda ready: (ready / file.name).write_bytes(file.read_bytes() + b" "))
+    with pytest.raises(DataError, match="not the one that the run was begun with") as caught:
+        go_on(12)
+    assert caught.value.id == "E-RUN-18"
+
+
 def test_a_setting_that_was_edited_is_refused_by_name(again):
     run, go_on = again
     recorded = read_toml(run / "run.toml")

@@ -374,3 +374,11 @@ def test_parts_that_leave_nothing_to_train_on_are_refused(tmp_path, valid, test)
         split(corpus_of(tmp_path, SOUND), tmp_path / "parts", valid, test)
     assert caught.value.id == "E-USE-04"
     assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize(("different", "times"), [(50, 40), (100, 20), (7, 300)])
+def test_a_corpus_that_repeats_itself_does_not_drift(tmp_path, different, times):
+    for name, side in zip("ab", zip(*sentences(different), strict=True), strict=True):
+        (tmp_path / name).write_text("\n".join([*side] * times) + "\n")
+    found = {finding.kind for finding in check(find_corpus([tmp_path / "a", tmp_path / "b"])).findings}
+    assert "drift" not in found

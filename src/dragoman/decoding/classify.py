@@ -11,6 +11,7 @@ from dragoman.decoding.embed import batches_of
 from dragoman.modules.activations import softmax
 from dragoman.text.batches import make_reading
 from dragoman.text.labels import clean_text, encode_texts
+from dragoman.text.reading import as_strings
 from dragoman.text.tokenizer import Tokenizers
 
 
@@ -21,6 +22,8 @@ class Classified(NamedTuple):
 
 
 class Classifier:
+    """What `dragoman.load` gives for a model that labels texts."""
+
     def __init__(self, model: nn.Module, tokenizers: Tokenizers) -> None:
         self.model: Any = model.eval()  # tokens and where they are real -> a score for every class
         self.tokenizer = tokenizers.target
@@ -36,7 +39,7 @@ class Classifier:
 
         One that is longer than the model reads is read in parts, which is said; each part counts by its tokens.
         """
-        ids = encode_texts([clean_text(text) for text in texts], self.tokenizer)
+        ids = encode_texts([clean_text(text) for text in as_strings("texts", texts)], self.tokenizer)
         longest = getattr(self.model.config, "longest", None)
         room = longest - 2 if longest else max([1, *map(len, ids)])
         for line, tokens in enumerate(ids, start=first_line):

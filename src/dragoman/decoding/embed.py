@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.text.batches import like_lengths, make_reading
-from dragoman.text.reading import clean
+from dragoman.text.reading import as_strings, clean
 from dragoman.text.tokenizer import Tokenizers
 
 ROW_TOKENS = 8192  # tokens read at once
@@ -25,7 +25,7 @@ class Embedder:
         room = self.model.config.longest - 2
         parts = [
             (number, ids[start : start + room])
-            for number, ids in enumerate(self.tokenizer.encode([clean(text) for text in texts]))
+            for number, ids in enumerate(self.tokenizer.encode([clean(text) for text in as_strings("texts", texts)]))
             for start in range(0, max(1, len(ids)), room)
         ]
         sums = torch.zeros(len(texts), self.model.config.width)

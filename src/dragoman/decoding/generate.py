@@ -14,7 +14,7 @@ from dragoman.decoding.engine import Engine, make_engine
 from dragoman.decoding.rules import against_repetition
 from dragoman.decoding.sample import keep_likely
 from dragoman.decoding.settings import SampleConfig
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.modules.activations import softmax
 from dragoman.text.stream import encode_text
 from dragoman.text.tokenizer import Tokenizers
@@ -23,6 +23,8 @@ HALF = "\ufffd"  # how half of a character is decoded, until its other bytes com
 
 
 class TextWriter:
+    """What `dragoman.load` gives for a language model."""
+
     def __init__(self, model: nn.Module, tokenizers: Tokenizers, sampling: SampleConfig | None = None) -> None:
         self.model: Any = model.eval()  # a module that is also `Writing`
         self.engine: Engine | None = None  # made when it is first asked for
@@ -33,12 +35,15 @@ class TextWriter:
     def generate(
         self, prompt: str = "", *, tokens: int | None = None, sampling: SampleConfig | None = None, stop: str = ""
     ) -> str:
+        """What follows the prompt: up to so many tokens, or to `stop`, drawn as `sampling` says."""
         return "".join(self.stream(prompt, tokens=tokens, sampling=sampling, stop=stop))
 
     def stream(
         self, prompt: str = "", *, tokens: int | None = None, sampling: SampleConfig | None = None, stop: str = ""
     ) -> Iterator[str]:
         """What follows the prompt, as it is written, up to `stop` and without it."""
+        if tokens is not None and tokens < 1:
+            raise UsageError("E-USE-12", f"{tokens} tokens ask for nothing; give 1 or more")
         sampling = sampling or self.sampling
         parts = self.parts(prompt, tokens or sampling.tokens, sampling)
         return until(stop, parts) if stop else parts

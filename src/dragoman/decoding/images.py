@@ -67,6 +67,7 @@ class ImageClassifier(ImageModel):
         return self.model.config.classes
 
     def classify(self, images: Sequence[Shown]) -> list[Classified]:
+        """The likeliest label of each: a file's name, or an array of rows and columns with 1 or 3 channels."""
         return list(self.label(self.pixels(images)))
 
     def label(self, images: Iterable[Pixels]) -> Iterator[Classified]:

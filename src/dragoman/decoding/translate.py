@@ -7,7 +7,7 @@ padding is never looked at, and the results come back in the order of the input.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import nn
@@ -23,7 +23,7 @@ from dragoman.decoding.split import split_text
 from dragoman.decoding.watch import watch_translation
 from dragoman.errors import DataError, UsageError
 from dragoman.text.batches import like_lengths, make_batch, make_source
-from dragoman.text.reading import clean
+from dragoman.text.reading import as_strings, clean
 from dragoman.text.shortlist import Shortlist
 from dragoman.text.tokenizer import Tokenizer, Tokenizers
 
@@ -57,6 +57,8 @@ Notice = Callable[[str], None]
 
 
 class Translator:
+    """What `dragoman.load` gives for a model that translates."""
+
     def __init__(
         self, model: nn.Module, tokenizers: Tokenizers, about: dict[str, Any], shortlist: Shortlist | None = None
     ) -> None:
@@ -109,6 +111,10 @@ class Translator:
 
     def writer(self, precision: Precision, notice: Notice, *, shortlist: bool = False) -> Any:
         """The engine, made when it is first asked for; the model itself where the engine cannot take it."""
+        if precision not in get_args(Precision):
+            raise UsageError(
+                "E-USE-19", f"there is no precision {precision!r}; choose {' or '.join(get_args(Precision))}"
+            )
         if precision not in self.engines:
             self.engines[precision] = make_engine(self.model, precision)
         engine = self.engines[precision]
@@ -230,17 +236,6 @@ class Translator:
         written = self.translate([text])[0].text if target is None else target
         [source], [ids] = self.tokenizers.source.encode([clean(text)]), self.tokenizers.target.encode([clean(written)])
         return watch_translation(self.model, self.tokenizers, source, ids).maps
-
-
-def as_strings(name: str, given: Any) -> list[str]:
-    """One string is a sequence of strings, too, and would give a translation for each of its letters."""
-    if isinstance(given, str):
-        raise UsageError("E-USE-17", f"{name} must be a list of strings and is one string; write [{given[:40]!r}]")
-    found = list(given)
-    others = [one for one in found if not isinstance(one, str)]
-    if others:
-        raise UsageError("E-USE-17", f"{name} must be strings, and {others[0]!r:.40} is none; give the text itself")
-    return found
 
 
 def refuse_other_number(prefixes: Sequence[str] | None, texts: Sequence[str]) -> None:

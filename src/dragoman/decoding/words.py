@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import nn
 
-from dragoman.errors import DataError
-from dragoman.text.reading import clean
+from dragoman.errors import DataError, UsageError
+from dragoman.text.reading import as_strings, clean
 from dragoman.text.tokenizer import Tokenizers
 
 AT_ONCE = 1 << 24  # numbers compared at a time
@@ -29,6 +29,8 @@ class Near(NamedTuple):
 
 
 class WordVectors:
+    """What `dragoman.load` gives for word2vec and glove: `words`, and the row of each in `vectors`."""
+
     def __init__(self, model: nn.Module, tokenizers: Tokenizers) -> None:
         learned: Any = model  # a module with `vectors`
         self.tokenizer = tokenizers.target
@@ -70,17 +72,19 @@ class WordVectors:
 
     def embed(self, texts: Sequence[str]) -> Float[np.ndarray, "N D"]:
         """A row for each text: the mean of its words' vectors, at the length it has."""
-        found = [self.vectors[self.rows_of(text)].mean(axis=0) for text in texts]
+        found = [self.vectors[self.rows_of(text)].mean(axis=0) for text in as_strings("texts", texts)]
         return np.stack(found) if found else np.zeros((0, self.vectors.shape[1]), np.float32)
 
     def near(self, texts: Sequence[str], count: int) -> list[list[Near]]:
         """For each text the words nearest to it, itself left out."""
-        rows = [self.rows_of(text) for text in texts]
+        refuse_none(count)
+        rows = [self.rows_of(text) for text in as_strings("texts", texts)]
         best = self.nearest_rows(self.embed(texts), rows, count)
         return [self.told(self.vectors[of].mean(axis=0), found) for of, found in zip(rows, best, strict=True)]
 
     def analogy(self, a: str, b: str, c: str, count: int) -> list[Near]:
         """a is to b as c is to …: the words nearest to b − a + c, each at length 1, these three left out (3CosAdd)."""
+        refuse_none(count)
         rows = [self.rows_of(text) for text in (a, b, c)]
         first, second, third = (unit(self.vectors[row].mean(axis=0)[None]) for row in rows)
         wanted = second - first + third
@@ -105,6 +109,11 @@ class WordVectors:
                 best = np.argpartition(-row, min(most, len(row) - 1))[:most]
                 found.append(best[np.lexsort((best, -row[best]))])  # equal ones in the order of the vocabulary
         return found
+
+
+def refuse_none(count: int) -> None:
+    if count < 1:
+        raise UsageError("E-USE-12", f"{count} of the nearest words were asked for; ask for 1 or more")
 
 
 def unit(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:

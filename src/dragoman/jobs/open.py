@@ -37,6 +37,7 @@ IMAGE_MODELS: dict[str, type[ImageModel]] = {
 
 
 def load(path: str | Path) -> Learned:
+    """The model in this folder, as what it learned to be: a `Translator`, a `TextWriter`, a `Classifier` …"""
     return as_learned(open_any(Path(path)))
 
 

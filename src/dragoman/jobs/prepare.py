@@ -117,8 +117,10 @@ def prepare(
     texts = encode_valid(run / "data", chosen, tokenizers, config, dropped)
     if not texts:
         raise nothing_left("E-DATA-11", "to validate with", valid or corpus, dropped, config)
-    for sentence in dropped.sentences() if valid else ():
-        notice(f"of the validation data, {sentence}")
+    for sentence in dropped.sentences():
+        notice(
+            f"of the {'validation data' if valid else 'part split off for validation'}, {sentence}; dropped as pairs"
+        )
     dropped = Dropped()
     rest = numbered(corpus, dropped)
     rest = rest if valid else ((n, p) for n, p in rest if part_of(p.source) >= share)
@@ -243,7 +245,7 @@ def tell_odd_bytes(paths: Iterable[Path], encoding: str, notice: Notice, *, keep
 def tell(about: dict[str, Any], notice: Notice) -> None:
     """Say what was dropped, and what looks wrong with what was kept."""
     for sentence in about["dropped"]:
-        notice(sentence)
+        notice(f"{sentence}; dropped as pairs")
     if about.get("leaked"):
         notice(f"{about['leaked']:,} training pairs have a source that also stands in the validation data")
     if about.get("equal", 0) > SUSPICIOUS * about["read"]:

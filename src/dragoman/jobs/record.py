@@ -15,6 +15,7 @@ from dragoman.jobs.request import Request
 from dragoman.jobs.run import Run
 from dragoman.jobs.task import Sources
 from dragoman.models import task_and_family_of
+from dragoman.runs.files import MANIFEST, sha256
 from dragoman.text.corpus import files_in, fingerprint
 
 
@@ -40,6 +41,7 @@ def record(
             "python": platform.python_version(),
             "machine": platform.machine(),
             **machine_of(run),
+            **({"tokenizer": hash_of_tokenizer(run.folder)} if run.task.tokenizers else {}),
             "task": run.task.name,
             "family": task_and_family_of(config)[1],
         },
@@ -104,6 +106,24 @@ def refuse_changed_files(files: dict[str, dict[str, Any]], folder: Path) -> None
             raise DataError(
                 "E-DATA-09", f"{path} is not the file that {folder} was begun with; use --fresh to begin anew"
             )
+
+
+def hash_of_tokenizer(folder: Path) -> str:
+    """Of its manifest, which holds the hashes of its files."""
+    path = folder / "tokenizer" / MANIFEST
+    return sha256(path) if path.is_file() else ""
+
+
+def refuse_other_tokenizer(recorded: dict[str, Any], folder: Path) -> None:
+    """With that of another run the ids in data/ would mean other words. Older runs have not written down which theirs
+    was."""
+    now = hash_of_tokenizer(folder)
+    if recorded.get("tokenizer", now) != now:
+        raise DataError(
+            "E-RUN-18",
+            f"{folder / 'tokenizer'} is not the one that the run was begun with: they come from different runs; put it "
+            "back, or begin anew with --fresh",
+        )
 
 
 def describe(run: Run, named: Path, timing: Timing, spent: float, vectors: str) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ class Request(Settings):
     corpora: list[str] = Field(description="SOURCE and TARGET, or one or more .tsv, .jsonl, .tmx, or images")
     valid: list[str] = Field([], description="validation data, as one or two files; else a part is split off")
     out: str = Field("", description="the run's folder; else runs/<corpus>-<family>-<preset>")
-    task: str = Field("", description="translate or write; else told from the files")
+    task: str = Field("", description="what is learned, such as translate, write or classify; else told from the files")
     family: str = Field("", description="which kind of model; else the usual one for the task")
     preset: str = Field(
         "", description="tiny, small, base, small-deep or base-deep; else the size is chosen from the corpus"

@@ -27,7 +27,14 @@ from dragoman.jobs.events import Event, Notice
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
 from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.place import beginning, is_begun, refuse_foreign, set_aside
-from dragoman.jobs.record import Timing, describe, other_machine, record, refuse_changed_files
+from dragoman.jobs.record import (
+    Timing,
+    describe,
+    other_machine,
+    record,
+    refuse_changed_files,
+    refuse_other_tokenizer,
+)
 from dragoman.jobs.recorded import read_recorded, reopen_task
 from dragoman.jobs.request import Request, refuse_changes
 from dragoman.jobs.run import Run, build_model
@@ -206,7 +213,7 @@ def begin(
     counted = "steps" in asked or request.epochs or task.most_epochs(config) < inf  # the steps, and not the time alone
     moment = 1.0 if counted else min(LONGEST_TIMING, TIMING * 60 * minutes)
     with fitting_into_memory("a step of this run, or its validation,"):
-        timing = time_run(folder, task, config, asked, request.seed, moment, workers.size)
+        timing = time_run(folder, named, task, config, asked, request.seed, moment, workers.size)
     left = 60 * minutes - began.seconds_used()
     training = fit_training(config, asked, request.epochs, task, timing, left, fine_tuning=saved is not None)
     if training.steps == 1 and "steps" not in asked and not request.epochs:
@@ -215,7 +222,6 @@ def begin(
     if saved:
         take_over(run.model, saved.model, Path(request.start_from))
     vectors = put_vectors(run.model, task.tokenizers, given, request.embeddings) if given else ""
-    refuse_full_disk(named, disk_needed(run))
     yield Planned(describe(run, named, timing, began.seconds(), vectors))
     seal_data(folder)
     run.progress.steps = training.steps
@@ -292,14 +298,23 @@ def steps_for(epochs: float, task: Task, training: TrainingConfig) -> int:
 
 
 def time_run(
-    folder: Path, task: Task, config: Settings, asked: dict[str, Any], seed: int, seconds: float, workers: int
+    folder: Path,
+    named: Path,
+    task: Task,
+    config: Settings,
+    asked: dict[str, Any],
+    seed: int,
+    seconds: float,
+    workers: int,
 ) -> Timing:
-    """Train a throw-away copy for a moment, and validate it once: the outcome of the real one is not touched.
+    """Train a throw-away copy for a moment, and validate it once: the outcome of the real one is not touched. What will
+    not fit on the disk is said before.
 
     One worker is timed, with the work of all; a step takes all of them about its share.
     """
     training = plan.plan_training(config, asked, 1000, 1, fine_tuning=False)
     run = Run(folder, task, training, build_model(config, seed), seed)
+    refuse_full_disk(named, disk_needed(run))
     steps = run.steps(lambda _: 1e-6)
     list(islice(steps, 4))  # the first steps allocate
     times, start = [time.monotonic()], time.monotonic()
@@ -344,6 +359,7 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
     recover_checkpoints(folder)
     refuse_lost_checkpoints(folder)
     refuse_damaged_data(folder)
+    refuse_other_tokenizer(recorded["run"], folder)
     task = reopen_task(folder, recorded)
     training = lengthen(TrainingConfig.read(recorded["training"], section="training"), request, recorded, task)
     done = steps_saved(folder) if training.steps < recorded["training"]["steps"] else 0

@@ -275,7 +275,9 @@ def serve(subject: Subject, port: int) -> Iterator[str]:
         server = ThreadingHTTPServer((HERE, port), partial(Handler, subject))
     except (OSError, OverflowError) as problem:
         reason = getattr(problem, "strerror", None) or problem
-        raise MachineError("E-ENV-04", f"port {port} cannot be used ({reason}); choose another --port") from None
+        raise MachineError(
+            "E-ENV-04", f"port {port} cannot be used ({reason}); choose another, or --port 0 for any that is free"
+        ) from None
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -99,7 +99,8 @@ class Likeness:
         self.source_log, self.target_log = (np.log(side.lengths + np.float32(5)) for side in (source, target))
         self.ratio = np.median(self.target_log) - np.median(self.source_log)
         rows = np.arange(min(self.lines, PIECE))
-        far = [self.compare(rows, (rows + self.lines // part) % self.lines) for part in (2, 3, 5, 7)]
+        chance = np.random.default_rng(0)  # not at a fixed distance: a text may repeat itself
+        far = [self.compare(rows, chance.integers(0, self.lines, len(rows))) for _ in range(4)]
         lengths, shared = (np.concatenate(values) for values in zip(*far, strict=True))
         # so that random pairs fall into every degree of length alike
         self.edges = np.quantile(lengths, np.arange(1, LENGTHS) / LENGTHS)

@@ -182,6 +182,17 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
         yield from found
 
 
+def as_strings(name: str, given: Any) -> list[str]:
+    """One string is a sequence of strings, too, and would give a translation for each of its letters."""
+    if isinstance(given, str):
+        raise UsageError("E-USE-17", f"{name} must be a list of strings and is one string; write [{given[:40]!r}]")
+    found = list(given)
+    others = [one for one in found if not isinstance(one, str)]
+    if others:
+        raise UsageError("E-USE-17", f"{name} must be strings, and {others[0]!r:.40} is none; give the text itself")
+    return found
+
+
 def refuse_encoding(encoding: str) -> None:
     try:
         ends_lines_alike = "\n".encode(encoding) == b"\n"
