@@ -2,6 +2,7 @@
 
 import pytest
 
+import dragoman
 from dragoman import families, models
 from dragoman.errors import UsageError
 from dragoman.models.shapes import shapes_only
@@ -61,3 +62,9 @@ def test_shapes_are_known_before_there_are_numbers(task, name):
 
 def small_images(family):
     return {"size": (28, 28)} if family.reads == "images" else {}
+
+
+def test_public_names_are_there_and_are_shown():
+    assert {*dragoman.__all__} <= {*dir(dragoman)}
+    for name in dragoman.__all__:
+        assert getattr(dragoman, name).__name__ in (name, "load", "look", "train")

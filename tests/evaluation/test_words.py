@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.cli import main
 from dragoman.decoding.words import WordVectors
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.evaluation.words import ranks, score_analogies, score_judgements, spearman
 from dragoman.models.word_vectors import Word2Vec, Word2VecConfig
 from dragoman.runs.model import save_model
@@ -218,3 +218,12 @@ def test_headings_of_four_columns_are_no_analogy(tmp_path):
     assert read_word_test(path) == [Judgement("old", "new", 1.58), Judgement("bad", "awful", 8.42)]
     path.write_text("athens greece oslo norway\n")
     assert [found.words for found in read_word_test(path)] == [("athens", "greece", "oslo", "norway")]
+
+
+def test_one_bare_string_and_none_of_the_nearest_are_refused(vectors):
+    for asked in (vectors.embed, lambda texts: vectors.near(texts, 2)):
+        with pytest.raises(UsageError, match="must be a list of strings and is one string"):
+            asked(WORDS[0])
+    for count in (0, -1):
+        with pytest.raises(UsageError, match="ask for 1 or more"):
+            vectors.near([WORDS[0]], count)
