@@ -10,7 +10,7 @@ from dragoman.cli.options import Flag, Threads
 
 if TYPE_CHECKING:
     from dragoman.decoding.images import ImageModel
-    from dragoman.errors import UsageError
+    from dragoman.errors import DataError
     from dragoman.seeing.arithmetic import Arithmetic, Matrix, Stage, Terms
 
 WIDTH = 80  # columns of a terminal
@@ -89,11 +89,11 @@ def refuse_nothing_to_read(text: str | None, model: str) -> None:
         raise UsageError("E-EXP-01", f"no text was given for {model} to read; give one, such as 'the cat sat'")
 
 
-def without_attention(model: str) -> "UsageError":
+def without_attention(model: str) -> "DataError":
     from dragoman.cli.kind import kind_of
-    from dragoman.errors import UsageError
+    from dragoman.errors import DataError
 
-    return UsageError(
+    return DataError(
         "E-EXP-03",
         f"{model} is of the family {kind_of(Path(model))[1]} and has no attention to explain; give a transformer, "
         "marian, t5, gpt, bert or vit, or an rnn that learned to translate with attention, or leave out --model",
