@@ -559,3 +559,26 @@ def test_a_report_tells_the_mean_of_all_tokens_since_the_one_before():
     meter.begin_anew()
     meter.count(Step(2, 1.5, 3, 1.0, True))
     assert meter.nats_per_token() == 1.5
+
+
+def test_files_of_equal_length_that_drift_apart_are_told_before_training(tmp_path):
+    """A line is lost on one side, another one later on the other: the counts agree, and the pairs between do not."""
+    write_corpus("numbers", tmp_path, count=1200, valid=20, test=20, seed=2)
+    source, target = (tmp_path / f"train.{side}" for side in ("source", "target"))
+    request = Request(
+        corpora=[str(source), str(target)], out=str(tmp_path / "run"), settings={**TINY, "training": {"steps": 1}}
+    )
+
+    def told():
+        return [
+            e.sentence for e in start(request, dry_run=True) if isinstance(e, Notice) and "drift apart" in e.sentence
+        ]
+
+    assert told() == []
+    lines = source.read_text().split("\n")
+    source.write_text("\n".join([*lines[:300], *lines[301:-1], "acht", ""]))
+    [said] = told()
+    assert "near line" in said
+    assert f"dragoman data check {source} {target}" in said
+    near = int(said.partition("near line ")[2].partition(",")[0])
+    assert abs(near - 301) < 40

@@ -27,7 +27,7 @@ from dragoman.jobs.task import Corpora, Measured, Sample, lost, mean_nats
 from dragoman.models import find_family
 from dragoman.runs.model import SavedModel
 from dragoman.text.batches import Batch, BatchOrder, make_batch
-from dragoman.text.corpus import Corpus, find_corpus
+from dragoman.text.corpus import Corpus, drifting, find_corpus
 from dragoman.text.index import PairIndex
 from dragoman.text.special import SpecialIds
 from dragoman.text.swapped import refuse_turned, refuse_turned_text
@@ -78,6 +78,8 @@ class Translating:
         if corpora.valid:
             refuse_turned_text(corpora.valid, corpora.train, surveyed.sample)
         tell_odd_bytes(corpora.train.text_files, corpora.train.encoding, notice)
+        for sentence in drifting(corpora.train):
+            notice(sentence)
         one_table = find_family(cls.name, request.family).one_table
         chosen = None if saved else plan.plan_tokenizer(surveyed, request.asked("tokenizer"), one_table=one_table)
         tokenizer: TokenizerConfig | Tokenizers = chosen or saved.tokenizers  # type: ignore[union-attr]

@@ -338,6 +338,9 @@ def malformed(path: Path, line: int, what: str) -> DataError:
 # ---- do the two sides pair up?
 
 
+LOOKED_AT = 200_000  # lines in which a drift is looked for before training: a second or two
+
+
 def count_lines(path: Path) -> int:
     """As many as `read_lines` gives: a last line without a line feed is a line."""
     lines, block = 0, b"\n"
@@ -362,6 +365,22 @@ def misaligned(source: Path, target: Path, encoding: str, consequence: str = "")
         f"{' '.join(ends) or describe(drift)} {consequence}"
         f"See: dragoman data check {shlex.quote(str(source))} {shlex.quote(str(target))}",
     )
+
+
+def drifting(corpus: Corpus) -> Iterator[str]:
+    """A sentence about two plain files with equally many lines that drift apart all the same, as where each has lost a
+    line somewhere else. Only the first of a large corpus are looked at: this is said before it is trained on."""
+    for part in corpus.parts:
+        if part.kind != "plain":
+            continue
+        source, target = part.paths[:2]
+        beginnings = (islice(read_lines(path, corpus.encoding), LOOKED_AT) for path in (source, target))
+        drift = find_drift(*map(trace, beginnings))
+        if drift is not None:
+            yield (
+                f"{source} and {target} seem to drift apart near line {drift.line:,}, though they have equally many "
+                f"lines; look there: dragoman data check {shlex.quote(str(source))} {shlex.quote(str(target))}"
+            )
 
 
 def describe(drift: Drift | None) -> str:
