@@ -21,21 +21,6 @@ def whole(_kind: Any, tokens: Sequence[Any]) -> int:
         raise ValueError(f"{given!r} is no whole number.") from None
 
 
-def given_budgets(options: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Of options of which each says how long to train. What only the environment says gives way to what is said as an
-    option; that it is another would else be a mistake."""
-    given = {name: getattr(options, name) for name in names}
-    by_option = {name for name, value in given.items() if value is not None and not is_environments(name, value)}
-    return {name: value if name in by_option or not by_option else None for name, value in given.items()}
-
-
-def is_environments(name: str, value: float | int) -> bool:
-    said = os.environ.get(f"DRAGOMAN_{name.upper()}", "")
-    with suppress(ValueError):
-        return float(said) == value
-    return False
-
-
 Whole = Annotated[int, Parameter(converter=whole)]
 Model = Annotated[str, Parameter(help="A run's folder, a model's, or one of Hugging Face.")]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -66,3 +51,18 @@ Precision = Annotated[
         "saved."
     ),
 ]
+
+
+def given_budgets(options: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Of options of which each says how long to train. What only the environment says gives way to what is said as an
+    option; that it is another would else be a mistake."""
+    given = {name: getattr(options, name) for name in names}
+    by_option = {name for name, value in given.items() if value is not None and not is_environments(name, value)}
+    return {name: value if name in by_option or not by_option else None for name, value in given.items()}
+
+
+def is_environments(name: str, value: float | int) -> bool:
+    said = os.environ.get(f"DRAGOMAN_{name.upper()}", "")
+    with suppress(ValueError):
+        return float(said) == value
+    return False
