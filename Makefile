@@ -1,11 +1,12 @@
-# make demo | test | check | bench | quality | prove | web | install. Everything happens in .venv, made when it is missing.
+# make demo | test | check | bench | quality | prove | web | docs | install. Everything happens in .venv, made when it is
+# missing.
 
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONPATH :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install browser demo test check format web web-check bench quality prove clean
+.PHONY: install browser demo test check format web web-check docs bench quality prove clean
 
 install: .venv/ready
 
@@ -30,7 +31,7 @@ browser:
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; }
 
-check: install web-check
+check: install web-check docs
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
@@ -49,6 +50,10 @@ web-check:
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory web && git diff --exit-code --stat -- src/dragoman/seeing/web; \
 	else echo 'npm is missing: whether the page is built from web/ was not checked'; fi
 
+# docs/ as pages that open from the disk; a dead link is an error
+docs: install
+	$(BIN)/mkdocs build --strict --quiet
+
 bench: install
 	$(BIN)/python benchmarks/write_speed.py
 
@@ -60,4 +65,4 @@ prove: install
 	for file in benchmarks/prove_*.py; do $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf .venv demo build
+	rm -rf .venv demo build site
