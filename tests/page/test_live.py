@@ -343,7 +343,7 @@ def test_look_writes_what_the_name_says(model_folder, tmp_path, capsys, ending):
         (["look", "MODEL", "1 2", "--beam", "100000"], 2, "1,000"),
         (["look", "MODEL", "1 2", "--number", "3"], 2, "--number 3 says which image"),
         (["page", "nowhere"], 3, "there is no model at nowhere"),
-        (["page", "MODEL", "--port", "70000"], 4, "port 70000 cannot be used"),
+        (["page", "MODEL", "--port", "70000"], 2, "--port 70000 is none"),
     ],
 )
 def test_mistakes_of_the_commands(model_folder, tmp_path, monkeypatch, capsys, arguments, code, named):

@@ -271,7 +271,7 @@ def test_explain_works_a_vit_through_on_an_image(folder, capsys):
     ("words", "code", "said"),
     [
         (["explain", "--model", "vit"], 2, "no image was given for vit to see"),
-        (["explain", "--model", "cnn"], 2, "of the family cnn and has no attention"),
+        (["explain", "--model", "cnn"], 3, "of the family cnn and has no attention"),
         (["explain", "nothing.png", "--model", "vit"], 3, "nothing.png does not exist"),
         (["page", "cnn"], 3, "dragoman look cnn IMAGE"),
         (["page", "vit", "nothing.png"], 3, "nothing.png does not exist"),
