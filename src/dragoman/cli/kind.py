@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from dragoman.errors import DataError
+from dragoman.runs.files import no_model
 
 
 def kind_of(model: Path) -> tuple[str, str]:
@@ -23,4 +23,4 @@ def kind_of(model: Path) -> tuple[str, str]:
 def refuse_no_model(model: str) -> None:
     """What is no folder at all is told at once; what a folder lacks, when it is opened."""
     if not Path(model).exists():
-        raise DataError("E-RUN-04", f"there is no model at {model}; give the folder of a run, such as runs/<name>")
+        raise no_model(model)

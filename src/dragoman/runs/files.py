@@ -142,6 +142,10 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
+def no_model(path: Path | str) -> DataError:
+    return DataError("E-RUN-04", f"there is no model at {path}; give the folder of a run, such as runs/<name>")
+
+
 def refuse_irregular(path: Path) -> None:
     """A pipe would be waited for without end, and a device be read without end."""
     if path.exists() and not path.is_file():

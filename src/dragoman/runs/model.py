@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dragoman import models
 from dragoman.errors import DataError
-from dragoman.runs.files import check_folder, read_json, write_folder
+from dragoman.runs.files import check_folder, no_model, read_json, write_folder
 from dragoman.runs.scrutiny import read_about, refuse_foreign_ids, refuse_no_numbers, refuse_other_sizes
 from dragoman.runs.shortlist import open_shortlist, save_shortlist
 from dragoman.runs.weights import load_weights, read_tensors
@@ -98,5 +98,5 @@ def find_model(path: Path) -> Path:
         if (folder / "config.json").is_file():
             return folder
     if not path.exists():
-        raise DataError("E-RUN-04", f"there is no model at {path}; give the folder of a run, such as runs/<name>")
+        raise no_model(path)
     raise DataError("E-RUN-04", f"{path} holds no model; a run has one in model/ after its first validation")

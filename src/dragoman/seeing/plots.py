@@ -59,7 +59,7 @@ def draw_scores(models: Sequence[tuple[str, Sequence[Score]]]) -> Figure:
         for number, (_, scores) in enumerate(models):
             score = scores[place]
             low, high = score.ends()
-            apart = [[score.value - low], [high - score.value]] if high > low else None
+            apart = [[max(0.0, score.value - low)], [max(0.0, high - score.value)]] if high > low else None
             axes.errorbar(score.value, number, xerr=apart, fmt="o", color=colour(number), capsize=3)
         axes.set(xlabel=label(models[0][1][place].name, 12), ylim=(len(models) - 0.5, -0.5))
         axes.set_yticks(range(len(models)), [label(name) for name, _ in models])
