@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from dragoman.modules.activations import softmax, tanh
 from dragoman.modules.dropout import drop
+from dragoman.modules.linear import project
 from dragoman.modules.short_attention import attend, can_attend
 
 Score = Callable[[Tensor, Tensor], Tensor]  # (B H Q d), (B H K d) -> (B H Q K)
@@ -92,8 +93,8 @@ class Attention(nn.Module):
     def remember(self, states: Float[Tensor, "B K D"]) -> Memory:
         """Project states to keys and values, once, however many queries will read them."""
         return Memory(
-            split_heads(self.to_key(states), self.heads),
-            split_heads(self.to_value(states), self.heads),
+            split_heads(project(states, self.to_key), self.heads),
+            split_heads(project(states, self.to_value), self.heads),
         )
 
     def forward(

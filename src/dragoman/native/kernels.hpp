@@ -222,16 +222,18 @@ inline void turn(const float *from, int64_t step, int rows, int columns, float *
 
 // ── float32 ─────────────────────────────────────────────────────────────────────────────────
 
-// y[R][V vectors] = x[R][in] · w[in][V vectors]; rows of each are so many numbers apart, the terms of x `x_next`: a turned
-// matrix costs nothing there. With each term the next LINES of the cache are fetched from `wanted` on, SPAN bytes apart
+// y[R][V vectors] = x[R][in] · w[in][V vectors], with the sums beginning at `start` or at zero; rows of each are so many
+// numbers apart, the terms of x `x_next`: a turned matrix costs nothing there. With each term the next LINES of the cache
+// are fetched from `wanted` on, SPAN bytes apart
 template <int R, int V, int LINES = 0, int SPAN = LINES * LINE>
 inline void some_products(const float *x, int64_t x_step, int in, const float *w, int64_t w_step, float *y, int64_t y_step,
-                          int64_t x_next = 1, const char *wanted = nullptr) {
+                          int64_t x_next = 1, const char *wanted = nullptr, const float *start = nullptr,
+                          int64_t start_step = 0) {
     Lanes sums[R][V];
     UNROLL
     for (int r = 0; r < R; r++)
         UNROLL
-        for (int v = 0; v < V; v++) sums[r][v] = Lanes{};
+        for (int v = 0; v < V; v++) sums[r][v] = start ? load(start + r * start_step + v * LANES) : Lanes{};
     for (int k = 0; k < in; k++) {
         Lanes row[V];
         UNROLL

@@ -76,9 +76,7 @@ struct Projection {                    // y = x Wᵀ + b
 // ── matrices ────────────────────────────────────────────────────────────────────────────────
 
 void project(const Projection &p, const float *x, int rows, int threads, float *y) {
-    if (p.bias)
-        for_each(rows, threads, [&](int r) { std::memcpy(y + static_cast<int64_t>(r) * p.out, p.bias, p.out * sizeof(float)); });
-    multiply(false, true, rows, p.out, p.in, x, p.weight, y, p.bias != nullptr, threads);
+    multiply(false, true, rows, p.out, p.in, x, p.weight, y, {p.bias, 0}, threads);
 }
 
 constexpr int COLUMNS_AT_ONCE = 64;
@@ -104,9 +102,9 @@ void add_rows(const float *x, int rows, int width, int threads, float *sums) {
 
 // dW = dYᵀ X;  db = Σ dY;  dX = dY W
 void project_back(const Projection &p, const float *x, int rows, int threads, const float *to_y, float *to_x) {
-    multiply(true, false, p.out, p.in, rows, to_y, x, p.to_weight, false, threads);
+    multiply(true, false, p.out, p.in, rows, to_y, x, p.to_weight, {}, threads);
     if (p.to_bias) add_rows(to_y, rows, p.out, threads, p.to_bias);
-    multiply(false, false, rows, p.in, p.out, to_y, p.weight, to_x, false, threads);
+    multiply(false, false, rows, p.in, p.out, to_y, p.weight, to_x, {}, threads);
 }
 
 // ── norms ───────────────────────────────────────────────────────────────────────────────────

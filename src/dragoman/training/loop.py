@@ -1,5 +1,6 @@
 """The training loop, as a generator: it yields after each step, and the caller decides what to do then."""
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ def train(
     """One step for each item of `batches`; steps count from `first`, so a resumed run goes on counting."""
     parameters, besides = list(model.parameters()), Besides(model, objective)
     learner = Learner(model, objective, seed, Team(team_size()))
+    gc.freeze()  # what is there stays; to look through it for garbage again and again takes a fiftieth of the time
     for number, micro_batches in enumerate(batches, start=first):
         if not model.training:  # the caller may have validated
             model.train()
