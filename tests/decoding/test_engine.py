@@ -478,17 +478,21 @@ def test_prefixes_repeats_and_drawing_go_through_it_too(reverser, sources):
     assert [t.text for t in careful.translate(some)] == [t.text for t in by_the_model_itself(careful, some)]
 
 
-def test_an_rnn_cannot_be_taken_and_it_is_said(reverser):
+def test_what_the_engine_cannot_take_is_computed_without_it_and_it_is_said(reverser, monkeypatch):
     size = len(reverser.tokenizers.source)
     rnn = models.build(RnnConfig(source_vocabulary=size, target_vocabulary=size, width=16, embedding=16))
     assert make_engine(rnn) is None
     said = []
     translator = Translator(rnn, reverser.tokenizers, reverser.about)
-    assert len(translator.translate(["a b c"], precision="int8", notice=said.append)) == 1
-    assert said == ["this model cannot be computed in int8 here; it is computed in float32"]
+    for precision in ("float32", "int8"):
+        said.clear()
+        assert len(translator.translate(["a b c"], precision=precision, notice=said.append)) == 1
+        assert said == ["a model of the family rnn goes without the engine; torch computes it in float32"]
+    monkeypatch.setattr(native, "library", lambda: None)
     said.clear()
-    translator.translate(["a b c"], notice=said.append)
-    assert said == []
+    Translator(reverser.model, reverser.tokenizers, reverser.about).translate(["a b c"], notice=said.append)
+    assert "no C++ part" in said[0]
+    assert "compiler" in said[0]
 
 
 def test_gpt_writes_the_same_through_it(reverser):

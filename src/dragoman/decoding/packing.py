@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from dragoman import native
 from dragoman.decoding.arena import Arena
+from dragoman.models import task_and_family_of
 from dragoman.models.gpt import Gpt
 from dragoman.models.t5 import T5, GatedFeedForward
 from dragoman.models.transformer import EncoderDecoder
@@ -33,6 +34,17 @@ def can_pack(model: nn.Module) -> bool:
     """Whether the engine knows all parts of this model, and this machine the engine."""
     known = isinstance(model, EncoderDecoder | T5 | Gpt) and native.library() is not None
     return known and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in model.parameters())
+
+
+def why_not(model: Any) -> str:
+    """A sentence for a model that the engine cannot take."""
+    if native.library() is None:
+        return (
+            "this package has no C++ part, so torch computes the model in float32, which is slower; install it again "
+            "where there is a C++ compiler"
+        )
+    _, family = task_and_family_of(model.config)
+    return f"a model of the family {family} goes without the engine; torch computes it in float32"
 
 
 class Side:

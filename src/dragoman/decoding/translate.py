@@ -16,7 +16,7 @@ from dragoman.decoding.beam import Hypothesis, SearchConfig, beam_search
 from dragoman.decoding.engine import Engine, make_engine
 from dragoman.decoding.flow import Waiting, search_all
 from dragoman.decoding.maps import AttentionMap, align_words, source_weights
-from dragoman.decoding.packing import Precision
+from dragoman.decoding.packing import Precision, why_not
 from dragoman.decoding.sample import sample
 from dragoman.decoding.settings import SampleConfig, refuse_wide
 from dragoman.decoding.split import split_text
@@ -117,9 +117,9 @@ class Translator:
             )
         if precision not in self.engines:
             self.engines[precision] = make_engine(self.model, precision)
+            if self.engines[precision] is None:  # said once
+                notice(why_not(self.model))
         engine = self.engines[precision]
-        if engine is None and precision != "float32":
-            notice(f"this model cannot be computed in {precision} here; it is computed in float32")
         if engine is None and shortlist:
             notice("a shortlist cannot be used here; all tokens are scored")
         if engine is None or self.shortlist is None or not shortlist:

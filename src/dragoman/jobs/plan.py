@@ -190,7 +190,7 @@ TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a sma
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
 # of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory, and takes as long where
 # products are faster than torch's
-EFFICIENCY, EFFICIENCY_OF_OWN = 0.38, 0.3
+EFFICIENCY, EFFICIENCY_OF_OWN = 0.38, 0.5
 
 
 def work_per_token(config: Any) -> float:
