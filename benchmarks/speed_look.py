@@ -47,7 +47,7 @@ def main() -> None:
         lambda: loaded.translate([text]), lambda: dragoman.look(loaded, text), options.repeats
     )
     ratios = {"translate_seconds": round(translating, 3), "look_seconds": round(looking, 3)}
-    ratios["ratio"] = round(looking / translating, 2)
+    ratios["found"] = round(looking / translating, 2)
     print(json.dumps({"benchmark": "look", "case": "collecting", **ratios, "at most": 3}), flush=True)
     data = page_data(options.model or Path("model"), loaded, dragoman.look(loaded, text))
     with TemporaryDirectory() as scratch:

@@ -63,7 +63,9 @@ def race_all(folder: Path, precision: str, options: argparse.Namespace) -> None:
             peers[f"ctranslate2 {best}"] = ways[best]
         if "transformers" in options.peers and name in AGAINST_TRANSFORMERS:
             peers["transformers"] = theirs
-        times = race(peers, options.rounds, warming=3, **case)  # until ours has found its pace
+        for _ in range(2):
+            ours.ask(**case)  # until it has found its pace
+        times = race(peers, options.rounds, **case)
         for peer in peers:
             found: dict[str, Any] = {"sentences/s": round(sentences / median(times[peer]), 1)}
             if peer != "dragoman":

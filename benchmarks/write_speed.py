@@ -38,7 +38,7 @@ def misses(line: dict[str, Any]) -> bool:
     over, share = line.get("ours over it"), line.get("share of products")
     short = isinstance(line.get("wanted"), float) and over is not None and over[0] < line["wanted"]
     small = isinstance(line.get("wanted share"), float) and share is not None and share < line["wanted share"]
-    return short or small or ("at most" in line and line["ratio"] > line["at most"])
+    return short or small or ("at most" in line and line["found"] > line["at most"])
 
 
 def run(file: Path) -> list[dict[str, Any]]:

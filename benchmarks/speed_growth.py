@@ -1,6 +1,6 @@
 """Question: how do time and memory grow with the work, in translating and in training?
 
-    python benchmarks/scale_translating.py [--parts translating steps memory] [--lines 2000] [--rounds 3]
+    python benchmarks/speed_growth.py [--parts translating steps memory] [--lines 2000] [--rounds 3]
 
 translating   `dragoman translate` of 1, N and 10 N lines, each a command in a process of its own, in turn; the 10 N are
               the N ten times. Time of one line is start-up, and taken away. A small model that has hardly learned.
@@ -70,7 +70,7 @@ def measure_translating(count: int, rounds: int) -> None:
     for number, found in spent.items():
         seconds, megabytes = median(one.seconds for one in found), median(one.megabytes for one in found)
         told = {"lines": number, "seconds": round(seconds, 2), "peak MB": round(megabytes, 1)}
-        tell(benchmark="scale", part="translating", **told)
+        tell(benchmark="growth", **told)
     report_growth(*spent.values())
 
 
@@ -79,12 +79,14 @@ def report_growth(one: list[Spent], few: list[Spent], many: list[Spent]) -> None
         start = median(map(what, one))
         return (median(map(what, many)) - start) / (median(map(what, few)) - start)
 
-    found = {"times the time": round(times(lambda spent: spent.seconds), 2), "wanted": MOST_TIMES}
-    found["times the processor's"] = round(times(lambda spent: spent.cpu), 2)  # what neighbours hardly touch
-    tell(benchmark="scale", part="translating", case=f"{LONGER} times the lines", **found)
+    tell_limit("time of ten times the lines over that of the lines", times(lambda spent: spent.seconds), MOST_TIMES)
+    tell_limit("the processor's, which neighbours hardly touch", times(lambda spent: spent.cpu), MOST_TIMES)
     more = median(spent.megabytes for spent in many) - median(spent.megabytes for spent in few)
-    found = {"MB more": round(more, 1), "wanted": MOST_GROWTH}
-    tell(benchmark="scale", part="translating", case=f"{LONGER} times the lines", **found)
+    tell_limit("MB more for ten times the lines", more, MOST_GROWTH)
+
+
+def tell_limit(case: str, found: float, most: float) -> None:
+    tell(benchmark="growth", case=case, found=round(found, 2), **{"at most": most})
 
 
 def write_inputs(folder: Path, counts: tuple[int, ...]) -> tuple[Path, dict[int, Path]]:
@@ -126,17 +128,15 @@ def measure_steps(sizes: list[int], rounds: int) -> None:
     a_token = {int(tokens): median(several) for tokens, several in times.items()}
     for tokens, seconds in a_token.items():
         found = {"seconds a step": round(seconds * tokens, 3), "microseconds a token": round(1e6 * seconds, 1)}
-        tell(benchmark="scale", part="steps", **{"tokens a step": tokens}, **found)
+        tell(benchmark="growth", **{"tokens a step": tokens}, **found)
     times_as_long = a_token[max(sizes)] / a_token[min(sizes)]
-    found = {"a token of the largest over the smallest": round(times_as_long, 2), "wanted": MOST_A_TOKEN}
-    tell(benchmark="scale", part="steps", **found)
+    tell_limit("time of a token in the largest steps over that in the smallest", times_as_long, MOST_A_TOKEN)
 
 
 def measure_memory() -> None:
     peer = Peer(memory_peer, BASE_TOKENS)
-    found = {"tokens a step": BASE_TOKENS, "peak GiB": round(peer.ask(steps=3), 2), "wanted": MOST_GIB}
+    tell_limit(f"peak GiB of training base, {BASE_TOKENS:,} tokens a step", peer.ask(steps=3), MOST_GIB)
     peer.stop()
-    tell(benchmark="scale", part="memory", model="base", **found)
 
 
 def step_peer(tokens: int, at_once: int) -> Ask:
