@@ -3,12 +3,12 @@
     python benchmarks/quality_minutes.py [--minutes 10] [--warmup 0.5]
 
 Multi30k de-en, test_2016_flickr. Ours is the command with --minutes and nothing else. The plain loop has the model's
-settings that the command chose, its tokenizer and its data, but dropout 0.1; and for its steps alone as many minutes, or
-as the command took, if that was longer: the command prepares, times and validates in them. It is Vaswani et al. 2017, §5.3 and 5.4: 2,048 tokens a step,
-label smoothing 0.1, Adam with β 0.9 and 0.98, ε 1e-9, rate D^-½ · min(n^-½, n · w^-1½). Their w is 4,000 of 100,000
-steps; here it is half of the steps that there will be time for, by a timing before: where w is small, the highest rate,
-w^-½ · D^-½, is beyond what Adam bears (in 1.2 minutes a tenth of the steps gave 4.6 BLEU and a half 13.7). Its last
-weights count. Both are decoded with the same beam.
+settings that the command chose, its tokenizer and its data, but dropout 0.1; and for its steps alone as many minutes,
+or as the command took, if that was longer: the command prepares, times and validates in them. It is Vaswani et al.
+2017, §5.3 and 5.4: 2,048 tokens a step, label smoothing 0.1, Adam with β 0.9 and 0.98, ε 1e-9, rate D^-½ · min(n^-½,
+n · w^-1½). Their w is 4,000 of 100,000 steps; here it is half of the steps that there will be time for, by a timing
+before: where w is small, the highest rate, w^-½ · D^-½, is beyond what Adam bears (in 1.2 minutes a tenth of the steps
+gave 4.6 BLEU and a half 13.7). Its last weights count. Both are decoded with the same beam.
 """
 
 import argparse

@@ -1,5 +1,8 @@
 """A step in parts is the step: cut for memory, cut for workers, added in a fixed order."""
 
+from copy import deepcopy
+from typing import NamedTuple
+
 import pytest
 import torch
 from torch import nn
@@ -11,12 +14,12 @@ from dragoman.text.batches import Batch, make_batch
 from dragoman.text.corruption import MaskedBatch
 from dragoman.text.special import SpecialIds
 from dragoman.text.stream import Window
-from dragoman.training.learner import Learner, Sums
+from dragoman.training.learner import Learner
 from dragoman.training.loop import train
 from dragoman.training.micro_batches import MicroBatches, cut, rows_of
-from dragoman.training.objectives import WritingLoss, translation_loss
+from dragoman.training.objectives import LossSum, WritingLoss, translation_loss
 from dragoman.training.optimizers import make_optimizer
-from dragoman.training.parallel import ALONE, Workers, counted
+from dragoman.training.parallel import ALONE, Workers
 
 PAIRS = [([4 + k % 5] * (1 + k % 4), [5 + k % 3] * (1 + k % 3)) for k in range(11)]
 
@@ -143,23 +146,79 @@ def test_added_in_order_is_added_up():
     torch.testing.assert_close(list(usual.parameters()), list(ordered.parameters()), rtol=1e-4, atol=1e-5)
 
 
-def test_what_norms_have_counted_is_a_mean_over_the_micro_batches():
-    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
-    before = [buffer.clone() for buffer in counted(model)]
-    seen = []
+class Rows(NamedTuple):
+    numbers: torch.Tensor
 
-    class Spy(Learner):
-        def learn(self, _, micro_batches, places):
-            model.zero_grad()
-            found = []
-            for place in places:
-                model(micro_batches[place]).sum().backward()
-                found.append(Sums(0.0, 1))
-            seen.append([buffer.clone() for buffer in counted(model)])
-            return found
 
-    batches = [torch.randn(4, 2) for _ in range(3)]
-    Workers(reproducible=True).add_up(Spy(model, translation_loss, 0), 1, batches)
-    for k, buffer in enumerate(counted(model)):
-        torch.testing.assert_close(buffer, torch.stack([one[k] for one in seen]).mean(0))
-        assert not torch.equal(buffer, before[k])
+def sum_of(model, batch):
+    return LossSum(model(batch.numbers).square().sum(), rows_of(batch))
+
+
+def normed():
+    torch.manual_seed(4)
+    return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+
+
+def rows_at(place):
+    return Rows(torch.randn(6, 2, generator=torch.Generator().manual_seed(place)) + place)
+
+
+def counted_by(model, parts):
+    """What its norm counts where each of these is the first that it sees."""
+    found = []
+    for part in parts:
+        other = deepcopy(model)
+        other(part.numbers)
+        found.append(list(other[1].buffers())[:2])
+    return [torch.stack(several).mean(0) for several in zip(*found, strict=True)]
+
+
+@pytest.mark.parametrize("workers", [ALONE, Workers(reproducible=True)])
+def test_what_norms_count_in_a_step_is_the_mean_over_its_micro_batches(workers):
+    model = normed()
+    wanted = counted_by(model, map(rows_at, range(3)))
+    steps = train(
+        model, [MicroBatches(rows_at, 0, 3)], sum_of, make_optimizer("sgd", model, 0.01), rate=lambda _: 0.01,
+        workers=workers,
+    )  # fmt: skip
+    assert next(steps).applied
+    mean, variance, steps_counted = model[1].buffers()
+    torch.testing.assert_close([mean, variance], wanted)
+    assert steps_counted == 1
+
+
+def test_what_norms_count_is_the_sum_of_what_each_worker_adds():
+    model, micro_batches = normed(), MicroBatches(rows_at, 0, 3)
+    wanted, before, found = counted_by(model, map(rows_at, range(3))), list(model[1].buffers())[:2], []
+    before = [value.clone() for value in before]
+    for places in ([0, 2], [1]):
+        learner = Learner(model, sum_of, 1)
+        start = learner.counts.before()
+        learner.learn(1, micro_batches, places)
+        found.append([mean.clone() for mean in learner.counts.means])
+        learner.counts.put_back(start)
+    torch.testing.assert_close([a + b for a, b in zip(*found, strict=True)], wanted)
+    torch.testing.assert_close(list(model[1].buffers())[:2], before)
+
+
+def test_norms_count_nothing_of_an_attempt_that_did_not_fit():
+    def needs(model, batch):
+        found = sum_of(model, batch)  # by now its norm has seen it
+        if rows_of(batch) > 3:
+            torch.empty(1 << 50, dtype=torch.uint8)
+        return found
+
+    model = normed()
+    halves = [half for place in range(2) for half in cut(rows_at(place), 2)]
+    wanted = counted_by(model, halves)
+    [step] = train(model, [MicroBatches(rows_at, 0, 2)], needs, make_optimizer("sgd", model, 0.01), rate=lambda _: 0.01)
+    assert step.parts == 2
+    torch.testing.assert_close(list(model[1].buffers())[:2], wanted)
+
+
+def test_a_run_goes_on_with_the_parts_it_found_necessary():
+    steps = train(
+        make_model(), [MicroBatches(make, 0, 1)], translation_loss, make_optimizer("sgd", make_model(), 0.01),
+        rate=lambda _: 0.01, parts=4,
+    )  # fmt: skip
+    assert next(steps).parts == 4

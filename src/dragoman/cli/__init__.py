@@ -80,10 +80,13 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(sys.stdout, Closed) and problem.errno == errno.EBADF:
             tell("dragoman: standard output is closed, so nothing could be written; open it [E-SAVE-01]")
             return 74
-        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
             raise
         where = problem.filename or "what goes to standard output, or beside it,"
-        tell(f"dragoman: {where} could not be written ({problem.strerror}); free some space [E-SAVE-01]")
+        failed, way_out = "written", "free some space"
+        if problem.errno == errno.EIO:
+            failed, way_out = "read or written", "look at the disk, then run the same command"
+        tell(f"dragoman: {where} could not be {failed} ({problem.strerror}); {way_out} [E-SAVE-01]")
         let_go(sys.stdout)
         return 74
 
@@ -116,7 +119,17 @@ def run() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     code = main()
     let_go(sys.stderr)  # or what it could not take would change the exit code
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        leave_others(code)
     sys.exit(code)
+
+
+def leave_others(code: int) -> None:
+    """One of torchrun's workers ends, at once: threads that spoke to the others may still let go of what Python is
+    about to take down, which ends in a crash now and then. One that was asked to stop, and saved, has done what it
+    should: with another code than 0 torchrun would begin again."""
+    let_go(sys.stdout)
+    os._exit(0 if code == 130 else code)
 
 
 def interrupt(_number: int, _frame: object) -> None:

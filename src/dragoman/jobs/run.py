@@ -30,8 +30,10 @@ from dragoman.runs.checkpoint import (
     step_of,
 )
 from dragoman.runs.model import save_model
+from dragoman.runs.progress import Progress
+from dragoman.runs.scrutiny import are_numbers
 from dragoman.runs.weights import load_weights, weights_of
-from dragoman.training.learner import seed_of
+from dragoman.training.learner import fitting_into_memory, seed_of
 from dragoman.training.loop import Step, train
 from dragoman.training.micro_batches import MicroBatches
 from dragoman.training.optimizers import make_optimizer
@@ -46,20 +48,6 @@ def build_model(config: Any, seed: int) -> nn.Module:
     """A model with its first random weights, the same for the same seed."""
     torch.manual_seed(seed_of(seed, 0, 0))
     return models.build(config)
-
-
-@dataclass
-class Progress:
-    """What changes as a run goes on and is saved with it, besides weights and optimizer."""
-
-    step: int = 0
-    seconds: float = 0.0
-    best_nats: float = float("inf")
-    validations_since_best: int = 0
-    stopped: str = ""  # why it ended before its last step
-    steps: int = 0  # how many were planned when this was saved
-    refused: int = 0  # steps in a row, up to now, without a finite gradient
-    slowed: float = 1.0  # share of the rate, since the run was sent back
 
 
 @dataclass
@@ -99,7 +87,8 @@ class Run:
             return train_rows(self.model, batches, objective, rate=rate, first=first)
         return train(
             self.model, batches, objective, self.optimizer,
-            rate=rate, clip=self.training.clip, seed=self.seed, first=first, workers=self.workers,
+            rate=rate, clip=self.training.clip, seed=self.seed, first=first, parts=self.progress.parts,
+            workers=self.workers,
         )  # fmt: skip
 
     def batches(self, after: int) -> Iterator[MicroBatches]:
@@ -116,7 +105,10 @@ class Run:
             self.hand_over()
             return []
         carried, state = self.objective.carried(), {**vars(self.progress), "settings": self.lasting()}
-        saved = save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, state, carried)
+        with fitting_into_memory(f"the checkpoint of step {self.progress.step:,}"):
+            saved = save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, state, carried)
+        if not are_numbers(weights_of(self.model)):  # a run that goes back will need an older one
+            return []
         return remove_old_checkpoints(self.folder, saved, keep=self.planned_checkpoints())  # it was read back by now
 
     def lasting(self) -> dict[str, Any]:
@@ -185,6 +177,6 @@ class Run:
             found = checkpoint_folder(self.folder, step)
             state = load_checkpoint(found, self.model, self.optimizer)
             refuse_changes(self.lasting(), state.pop("settings", self.lasting()), self.folder)  # older ones have none
-            self.progress = Progress(**state)
+            self.progress = Progress.read(state, found)
             self.objective.carry(self.model, load_carried(found))
         self.workers.wait()

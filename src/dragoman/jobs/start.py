@@ -45,7 +45,7 @@ from dragoman.jobs.train import follow
 from dragoman.models import find_family
 from dragoman.runs.checkpoint import SCRATCH, newest_whole_checkpoint, recover_checkpoints, save_checkpoint
 from dragoman.runs.data import refuse_damaged_data, seal_data
-from dragoman.runs.files import recover_folder
+from dragoman.runs.files import ROOM, recover_folder
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import SavedModel, open_model
 from dragoman.runs.record import write_toml
@@ -341,9 +341,10 @@ def saved_config(saved: SavedModel) -> Any:
 
 
 def disk_needed(run: Run) -> int:
-    """Checkpoints hold weights and two numbers more for each, one where no optimizer is; and there is the model."""
+    """Checkpoints hold weights and two numbers more for each, one where no optimizer is; and there is the model. Each
+    save wants some room beside what it writes."""
     size = 4 * sum(parameter.numel() for parameter in run.model.parameters())
-    return (3 if run.optimizer else 2) * size * (run.training.average + 2) + 2 * size
+    return (3 if run.optimizer else 2) * size * (run.training.average + 2) + 2 * size + ROOM
 
 
 # ── a known run ───────────────────────────────────────────────────────────────────────────

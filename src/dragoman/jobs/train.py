@@ -20,6 +20,7 @@ from dragoman.runs.checkpoint import average_weights, is_whole, last_good_checkp
 from dragoman.runs.files import check_folder
 from dragoman.runs.record import Log, read_log
 from dragoman.runs.weights import load_weights, weights_of
+from dragoman.training.counting import Counts
 from dragoman.training.learner import fitting_into_memory
 from dragoman.training.loop import Step
 
@@ -32,15 +33,13 @@ def follow(run: Run, stop: Stop) -> Iterator[Event]:
     t = run.training
     log = Log(run.folder / "log.jsonl", after_step=run.progress.step) if run.workers.first else None
     yield from remake_lost_model(run)
-    meter, steps, parts = Meter(run.progress.seconds), run.steps(), 1
+    meter, steps = Meter(run.progress.seconds), run.steps()
     while run.progress.step < t.steps and not run.progress.stopped:
-        step = next(steps)
+        with fitting_into_memory(f"step {run.progress.step + 1:,}"):
+            step = next(steps)
+        if step.parts > run.progress.parts:
+            yield Notice(tell_parts(run, step.parts))
         count_step(run, step, meter)
-        if step.parts > parts:
-            parts = step.parts
-            yield Notice(
-                f"a batch did not fit into memory; going on with {parts} parts of each (the sums are the same)"
-            )
         if not step.applied:
             yield Notice(name_bad_step(run, step, log))
         if run.progress.refused >= FIVE:
@@ -87,6 +86,12 @@ def measure_costs(run: Run, stop: Stop) -> Iterator[Notice]:
             )
 
 
+def tell_parts(run: Run, parts: int) -> str:
+    """What comes of it: dropout is drawn for each part, and what a batch norm sees is one."""
+    same = "its batch norms see one part at a time" if Counts(run.model) else "the sums are the same"
+    return f"a batch did not fit into memory; going on with {parts} parts of each ({same}), also when the run goes on"
+
+
 def is_due(step: int, every: int, last: int) -> bool:
     return step % every == 0 or step == last
 
@@ -104,6 +109,7 @@ def count_step(run: Run, step: Step, meter: "Meter") -> None:
     progress = run.progress
     progress.step, progress.seconds = step.number, meter.seconds()
     progress.refused = 0 if step.applied else progress.refused + 1
+    progress.parts = step.parts
     meter.count(step)
 
 
@@ -185,13 +191,15 @@ def go_back(run: Run, log: Log | None) -> Notice:
             f"--fresh --set training.rate={rate / 5:g}",
         )
     best, since = run.progress.best_nats, run.progress.validations_since_best
+    parts = run.progress.parts
     run.load(path)
-    run.progress.slowed = SLOWER
+    run.progress.slowed, run.progress.parts = SLOWER, parts
     if best < run.progress.best_nats:  # the model of that validation is still there, and only a better one replaces it
         run.progress.best_nats, run.progress.validations_since_best = best, since
     good = run.progress.step
     if path:
         set_aside_others(run.folder, good)
+    run.save()  # who begins again from here knows that it was sent back once
     if log:
         refused = [line for line in read_log(log.path) if line.get("kind") == "refused" and line["step"] > good]
         log.drop_after(good)
@@ -259,20 +267,25 @@ def why_lost(run: Run) -> str:
 
 
 def finish(run: Run) -> Finished:
+    with fitting_into_memory("the mean of the last checkpoints, or its validation,"):
+        averaged = keep_mean(run)
+    if run.workers.tell(averaged):
+        run.save()  # so that a run that goes on knows what it has to beat
+    progress = run.progress
+    reason = progress.stopped or f"all {run.training.steps:,} steps done"
+    return Finished(run.folder, progress.step, reason, progress.best_nats, averaged)
+
+
+def keep_mean(run: Run) -> bool:
     """Keep the mean of the last checkpoints as the model, if it validates better than the best single one."""
-    progress, t = run.progress, run.training
-    averaged, model = False, run.whole_model()
+    progress, averaged, model = run.progress, False, run.whole_model()
     last = [path for path in run.planned_checkpoints() if is_whole(path)] if run.workers.first else []
     if len(last) > 1:
         trained = {name: tensor.clone() for name, tensor in weights_of(model).items()}
         load_weights(model, average_weights(last), run.folder)
-        with fitting_into_memory("the validation of the mean of the last checkpoints"):
-            nats = run.task.validation_loss(model, run.training)
+        nats = run.task.validation_loss(model, run.training)
         if nats < progress.best_nats:
             averaged, progress.best_nats = True, nats
             run.save_model(model)
         load_weights(model, trained, run.folder)
-    if run.workers.tell(averaged):
-        run.save()  # so that a run that goes on knows what it has to beat
-    reason = progress.stopped or f"all {t.steps:,} steps done"
-    return Finished(run.folder, progress.step, reason, progress.best_nats, averaged)
+    return averaged

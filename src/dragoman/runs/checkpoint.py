@@ -10,6 +10,7 @@ Random numbers need no saving: dropout is seeded by the step, and batches are a 
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,12 +22,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.errors import DataError
-from dragoman.runs.files import check_folder, read_json, recover_folder, write_folder
+from dragoman.runs.files import MANIFEST, check_folder, read_json, recover_folder, write_folder
+from dragoman.runs.scrutiny import are_numbers
 from dragoman.runs.weights import load_weights, read_tensors, shared_as, weights_of, whole
 
 SCRATCH = ".scratch-"  # a folder for a moment, within a run's
 GOING = ".gone"  # a checkpoint that is being removed
 ASIDE = ".aside"  # of a checkpoint that no longer counts
+NAME = re.compile(r"step-\d{8,12}")
+NEEDED = ("weights.safetensors", "state.json")  # of every one
 
 
 def checkpoint_folder(run: Path, step: int) -> Path:
@@ -76,8 +80,17 @@ def remove_leftovers(run: Path) -> None:
 
 def checkpoints(run: Path) -> list[Path]:
     """Newest first; half-written ones have other names and do not count."""
-    found = [path for path in (run / "checkpoints").glob("step-*") if path.name[5:].isdigit()]
-    return sorted(found, reverse=True)
+    found = [path for path in (run / "checkpoints").glob("step-*") if NAME.fullmatch(path.name)]
+    return sorted(found, key=step_of, reverse=True)
+
+
+def check_checkpoint(path: Path) -> None:
+    """Its files are those of its manifest, and what each has is among them."""
+    check_folder(path)
+    listed = read_json(path / MANIFEST)
+    for name in NEEDED:
+        if name not in listed:
+            raise DataError("E-RUN-02", f"{path} is damaged: {name} is not in its manifest")
 
 
 def newest_whole_checkpoint(run: Path) -> tuple[Path | None, list[str]]:
@@ -85,7 +98,7 @@ def newest_whole_checkpoint(run: Path) -> tuple[Path | None, list[str]]:
     said, there = list[str](), checkpoints(run)
     for number, path in enumerate(there, start=1):
         try:
-            check_folder(path)
+            check_checkpoint(path)
         except DataError as problem:
             then = "going back to the one before" if number < len(there) else "there is none before it"
             said.append(f"{problem.sentence}; {then}")
@@ -106,17 +119,19 @@ def set_aside_others(run: Path, step: int) -> None:
 
 
 def last_good_checkpoint(run: Path) -> Path | None:
-    """The newest whole one that was not saved amid steps without a finite gradient."""
-    return next((path for path in checkpoints(run) if is_whole(path) and not trouble_at(path)), None)
+    """The newest whole one that was not saved amid steps without a finite gradient, nor of weights that had grown
+    beyond all measure: the next steps would have none."""
+    return next((path for path in checkpoints(run) if is_whole(path) and is_sound(path)), None)
 
 
-def trouble_at(path: Path) -> bool:
-    return bool(read_json(path / "state.json").get("refused"))
+def is_sound(path: Path) -> bool:
+    refused = read_json(path / "state.json").get("refused")
+    return not refused and are_numbers(read_tensors(path / "weights.safetensors"))
 
 
 def is_whole(path: Path) -> bool:
     try:
-        check_folder(path)
+        check_checkpoint(path)
     except DataError:
         return False
     return True
@@ -125,8 +140,11 @@ def is_whole(path: Path) -> bool:
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
     load_weights(model, read_tensors(path / "weights.safetensors"), path)
     if optimizer:
-        load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
-    return read_json(path / "state.json")
+        load_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"), path)
+    state = read_json(path / "state.json")
+    if state.get("step") != step_of(path) or not isinstance(state.get("settings", {}), dict):
+        raise DataError("E-RUN-02", f"{path} is damaged: its state.json is not that of this step")
+    return state
 
 
 def load_carried(path: Path) -> list[Tensor]:
@@ -191,9 +209,17 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
     }
 
 
-def load_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def load_optimizer(
+    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], folder: Path
+) -> None:
     optimizer.state.clear()  # a run that goes back may know more than the checkpoint did
+    left = dict(tensors)
     for name, parameter, state in parameter_states(model, optimizer):
         prefix = f"{name}/"
         for key in [key for key in tensors if key.startswith(prefix)]:
-            state[key.removeprefix(prefix)] = shared_as(parameter, tensors[key].clone())
+            tensor = left.pop(key)
+            if tensor.shape not in (parameter.shape, torch.Size(), torch.Size([1])):
+                raise DataError("E-RUN-06", f"the optimizer in {folder} is of another model: {key:.100} does not fit")
+            state[key.removeprefix(prefix)] = shared_as(parameter, tensor.clone())
+    if left:
+        raise DataError("E-RUN-06", f"the optimizer in {folder} is of another model: {min(left):.100} is left over")

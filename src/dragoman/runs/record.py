@@ -54,12 +54,16 @@ def read_toml(path: Path) -> dict[str, dict[str, Any]]:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """Its whole lines, each of some step; the last one may have been cut off by a crash, within a letter too, or be in
     the middle of being written."""
-    if not path.is_file():
-        return []
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        return read_whole_log(path)
     except OSError:
         return []
+
+
+def read_whole_log(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    text = path.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in map(as_object, text.split("\n")) if is_step(line.get("step"))]
     return [{key: math.nan if value is None else value for key, value in line.items()} for line in lines]
 
@@ -91,7 +95,10 @@ class Log:
         self.drop_after(after_step)
 
     def drop_after(self, step: int) -> None:
-        kept = [line for line in read_log(self.path) if line["step"] <= step]
+        try:
+            kept = [line for line in read_whole_log(self.path) if line["step"] <= step]
+        except OSError as problem:  # to write it anew would lose it
+            raise SaveError("E-SAVE-01", save_failed(self.path, problem)) from problem
         write_file(self.path, "".join(to_json(line) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:

@@ -109,14 +109,24 @@ def whole_numbers(values: Any, name: str = "") -> Iterator[tuple[str, int]]:
         yield name, values
 
 
-def refuse_no_numbers(weights: Mapping[str, Tensor], folder: Path) -> None:
+def odd_tensors(weights: Mapping[str, Tensor]) -> Iterator[str]:
+    """The names of those that hold NaN or what no weight can be."""
     for name, tensor in weights.items():
         if tensor.is_floating_point() and tensor.numel() and not tensor.abs().max() < HUGE:  # true for NaN too
-            raise DataError(
-                "E-RUN-17",
-                f"the weights in {folder} cannot be: {name} holds NaN or a number beyond {HUGE:g}; use an older one, "
-                "or fetch them again",
-            )
+            yield name
+
+
+def are_numbers(weights: Mapping[str, Tensor]) -> bool:
+    return next(odd_tensors(weights), None) is None
+
+
+def refuse_no_numbers(weights: Mapping[str, Tensor], folder: Path) -> None:
+    for name in odd_tensors(weights):
+        raise DataError(
+            "E-RUN-17",
+            f"the weights in {folder} cannot be: {name} holds NaN or a number beyond {HUGE:g}; use an older one, "
+            "or fetch them again",
+        )
 
 
 def refuse_foreign_ids(tokens: Tokenizers, config: Any, about: Mapping[str, Any], folder: Path) -> None:

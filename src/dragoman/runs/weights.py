@@ -77,5 +77,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     refuse_irregular(path)
     try:
         return load_file(path)
+    except FileNotFoundError:
+        raise DataError("E-RUN-02", f"{path.parent} is damaged: {path.name} is missing") from None
     except SafetensorError as problem:
         raise DataError("E-RUN-02", f"{path} is damaged: {problem}") from None

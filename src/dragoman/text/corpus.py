@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from dragoman.errors import DataError, UsageError
-from dragoman.text.drift import Drift, find_drift, trace
+from dragoman.text.drift import LARGEST_REACH, Drift, find_drift, trace
 from dragoman.text.reading import (
     clean,
     is_compressed,
@@ -358,10 +358,13 @@ def check_alignment(corpus: Corpus, consequence: str = "") -> None:
 
 def misaligned(source: Path, target: Path, encoding: str, consequence: str = "") -> DataError:
     ends = [why for why in map(old_line_ends, (source, target)) if why]
-    drift = None if ends else find_drift(trace(read_lines(source, encoding)), trace(read_lines(target, encoding)))
+    counts = [count_lines(path) for path in (source, target)]
+    most = min(counts) + LARGEST_REACH + 1  # of the longer one the rest has no partner, and may be without end
+    beginnings = (islice(read_lines(path, encoding), most) for path in (source, target))
+    drift = None if ends else find_drift(*map(trace, beginnings))
     return DataError(
         "E-DATA-01",
-        f"{source} has {count_lines(source):,} lines, {target} has {count_lines(target):,}. "
+        f"{source} has {counts[0]:,} lines, {target} has {counts[1]:,}. "
         f"{' '.join(ends) or describe(drift)} {consequence}"
         f"See: dragoman data check {shlex.quote(str(source))} {shlex.quote(str(target))}",
     )

@@ -1,5 +1,6 @@
 """Forwards and backwards over micro-batches, as many at a time as there are threads. What does not fit into memory is
-cut into smaller parts: the sums are the same, so the step is the same, save for dropout, which is drawn for each part.
+cut into smaller parts: the sums are the same, so the step is the same, save for dropout, which is drawn for each part,
+and for batch norms, which see each part by itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import MachineError
 from dragoman.modules.dropout import seeded
+from dragoman.training.counting import Counts, Total
 from dragoman.training.micro_batches import cut, rows_of
 from dragoman.training.objectives import LossSum, WritingLoss
 from dragoman.training.team import Team, computing_with, threads_for
@@ -30,14 +32,21 @@ class Learner:
     """Adds up gradients in the parameters' `grad`."""
 
     def __init__(
-        self, model: nn.Module, objective: Callable[[Any, Any], LossSum], seed: int, team: Team | None = None
+        self,
+        model: nn.Module,
+        objective: Callable[[Any, Any], LossSum],
+        seed: int,
+        team: Team | None = None,
+        parts: int = 1,
     ) -> None:
-        """With a `team` each of its threads learns from a micro-batch of its own."""
+        """With a `team` each of its threads learns from a micro-batch of its own. `parts` is how many a micro-batch is
+        cut into, since the first one that did not fit."""
         self.model, self.objective, self.seed = model, objective, seed
         self.parameters = list(model.parameters())
         self.numbers = sum(p.numel() for p in self.parameters)
+        self.counts = Counts(model)
         self.team = team if team and can_be_together(model, objective) else Team(1)
-        self.parts = 1  # that a micro-batch is cut into, since the first one that did not fit
+        self.parts = parts
 
     def learn(self, step: int, micro_batches: Sequence[Any], places: Iterable[int]) -> list[Sums]:
         """The gradient of those at these places, from zero; what each of them adds to the loss."""
@@ -47,20 +56,21 @@ class Learner:
                 p.grad = None
             try:
                 found = list[Sums]()
-                for i in range(0, len(places), self.team.size):
-                    several = {place: micro_batches[place] for place in places[i : i + self.team.size]}
-                    largest = max(largest, *map(rows_of, several.values()))
-                    found += self.learn_together(step, several)
+                with self.counts.adding_up() as counted:
+                    for i in range(0, len(places), self.team.size):
+                        several = {place: micro_batches[place] for place in places[i : i + self.team.size]}
+                        largest = max(largest, *map(rows_of, several.values()))
+                        found += self.learn_together(step, several, counted, 1 / len(micro_batches))
                 return found
             except (MemoryError, RuntimeError) as problem:
                 if not is_out_of_memory(problem):
                     raise
             self.cut_finer(largest)  # out of the handler: what the failed attempt held is free by now
 
-    def learn_together(self, step: int, several: dict[int, Any]) -> list[Sums]:
+    def learn_together(self, step: int, several: dict[int, Any], counted: Total, share: float) -> list[Sums]:
         """From each of these at the same time; their gradients are added in the order of their places."""
         if self.team.size == 1:
-            return [self.learn_one(step, *one) for one in several.items()]
+            return [self.learn_one(step, *one, counted, share) for one in several.items()]
         apart = self.team.each(lambda one: self.slopes(step, *one), several.items())
         with computing_with(threads_for(self.numbers)):
             for slopes in (slopes for _, found in apart for slopes in found):
@@ -77,27 +87,36 @@ class Learner:
                 added.append(slope)
         add(known, added)
 
-    def learn_one(self, step: int, place: int, batch: Any, weight: float = 1.0) -> Sums:
+    def learn_one(self, step: int, place: int, batch: Any, counted: Total, share: float, weight: float = 1.0) -> Sums:
+        """`share` is that of this micro-batch in what norms count."""
         torch.manual_seed(seed_of(self.seed, step, place))  # for a GPU, where dropout draws from torch's own generator
-        return self.go_through(step, place, batch, lambda nats: (nats * weight if weight != 1 else nats).backward())
+
+        def back(nats: Tensor, part: float) -> None:
+            (nats * weight if weight != 1 else nats).backward()
+            counted.add(share * part * weight)
+
+        sums = self.go_through(step, place, batch, back)
+        if not rows_of(batch):  # nothing was counted
+            counted.add(share * weight)
+        return sums
 
     def slopes(self, step: int, place: int, batch: Any) -> tuple[Sums, list[Sequence[Tensor | None]]]:
         """The gradient of each part, beside the parameters: other threads have theirs."""
         found = list[Sequence[Tensor | None]]()
 
-        def take(nats: Tensor) -> None:
+        def take(nats: Tensor, _: float) -> None:
             found.append(torch.autograd.grad(nats, self.parameters, allow_unused=True))
 
         return self.go_through(step, place, batch, take), found
 
-    def go_through(self, step: int, place: int, batch: Any, back: Callable[[Tensor], None]) -> Sums:
-        nats, tokens = 0.0, 0
+    def go_through(self, step: int, place: int, batch: Any, back: Callable[[Tensor, float], None]) -> Sums:
+        """`back` is given the nats of each part, and what share of the batch it is."""
+        nats, tokens, parts = 0.0, 0, [part for part in cut(batch, self.parts) if rows_of(part)]
         with seeded(seed_of(self.seed, step, place)):  # dropout depends on that, not on the past
-            for part in cut(batch, self.parts):
-                if rows_of(part):
-                    loss = self.objective(self.model, part)
-                    back(loss.nats)
-                    nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
+            for part in parts:
+                loss = self.objective(self.model, part)
+                back(loss.nats, 1 / len(parts))
+                nats, tokens = nats + loss.nats.item(), tokens + loss.tokens
         return Sums(nats, tokens)
 
     def cut_finer(self, rows: int) -> None:

@@ -33,17 +33,20 @@ def train(
     clip: float = 1.0,
     seed: int = 0,
     first: int = 1,
+    parts: int = 1,
     workers: Workers = ALONE,
 ) -> Iterator[Step]:
-    """One step for each item of `batches`; steps count from `first`, so a resumed run goes on counting."""
+    """One step for each item of `batches`; steps count from `first`, so a resumed run goes on counting, and its
+    micro-batches are cut into as many `parts` as it found necessary."""
     parameters, besides = list(model.parameters()), Besides(model, objective)
-    learner = Learner(model, objective, seed, Team(team_size()))
+    learner = Learner(model, objective, seed, Team(team_size()), parts)
     gc.freeze()  # what is there stays; to look through it for garbage again and again takes a fiftieth of the time
     for number, micro_batches in enumerate(batches, start=first):
         if not model.training:  # the caller may have validated
             model.train()
         besides.keep()
         sums = workers.add_up(learner, number, micro_batches)
+        learner.counts.count_step()
         with computing_with(threads_for(learner.numbers)):
             norm = divide_and_clip(parameters, max(1, sums.tokens), clip)
             applied = norm < float("inf")  # false for NaN too

@@ -22,10 +22,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.errors import MachineError
-from dragoman.training.learner import Learner, Sums
+from dragoman.training.learner import Learner, Sums, fitting_into_memory
 from dragoman.training.micro_batches import rows_of
 
 MEETING = timedelta(minutes=10)  # for all workers to have been started
@@ -53,7 +53,9 @@ class Workers:
         else:
             found = learner.learn(step, micro_batches, range(self.rank, len(micro_batches), self.size))
             if self.size > 1:
-                self.add_gradients(learner.model)
+                self.add_gradients(learner)
+        if self.size > 1:
+            learner.parts = self.largest(learner.parts)  # where one had to cut finer, from now on all do
         return self.add_losses(found, len(micro_batches))
 
     def add_losses(self, found: list[Sums], count: int) -> Sums:
@@ -64,42 +66,47 @@ class Workers:
         self.sum(table)
         return Sums(sum(table[:, 0].tolist()), int(table[:, 1].sum()))
 
-    def add_gradients(self, model: nn.Module) -> None:
-        """Those of all workers; and the mean of what their norms have counted."""
-        flat, known = flatten(model)
+    def add_gradients(self, learner: Learner) -> None:
+        """Those of all workers, and what their norms have counted."""
+        flat, known = flatten(learner)
         self.sum(flat)
         self.sum(known)
-        unflatten(model, flat, known, counted_by=self.size)
+        unflatten(learner, flat, known)
 
     def add_in_order(self, learner: Learner, step: int, micro_batches: Sequence[Any]) -> list[Sums]:
         """W micro-batches at a time: each worker learns from one, then they are handed round in their order."""
         count, found = len(micro_batches), list[Sums]()
         total, known = torch.zeros(0), torch.zeros(0)
-        before = [buffer.clone() for buffer in counted(learner.model)]
+        before = learner.counts.before()
         for start in range(0, count, self.size):
-            for buffer, value in zip(counted(learner.model), before, strict=True):
-                buffer.copy_(value)
+            learner.counts.put_back(before)
             own = range(start + self.rank, min(count, start + self.rank + 1))
             found += learner.learn(step, micro_batches, own)
-            flat, there = flatten(learner.model)
+            flat, there = flatten(learner)
             for owner in range(min(self.size, count - start)):
                 piece, its = (flat, there) if owner == self.rank else (torch.empty_like(flat), torch.empty_like(there))
                 self.hand_round(piece, owner)
                 self.hand_round(its, owner)
                 total = total.add_(piece) if len(total) else piece.clone()
                 known = known.add_(its) if len(known) else its.clone()
-        unflatten(learner.model, total, known, counted_by=count)
+        unflatten(learner, total, known)
         return found
 
     def keep_in_step(self, learner: Learner, step: int, micro_batches: Sequence[Any]) -> list[Sums]:
         """In shards every worker is needed for every pass: one that has nothing left to do goes along for nothing. The
-        gradients are added up on the way."""
+        gradients are added up on the way. None can try again by itself, so what does not fit ends the run."""
         learner.model.zero_grad()
         count, found = len(micro_batches), list[Sums]()
-        for place in range(self.rank, count - count % -self.size, self.size):
-            own = place < count and rows_of(micro_batches[place]) > 0
-            sums = learner.learn_one(step, place if own else 0, micro_batches[place if own else 0], weight=float(own))
-            found += [sums if own else Sums(0.0, 0)] if place < count else []
+        with fitting_into_memory("a step of a model in shards"), learner.counts.adding_up() as counted:
+            for place in range(self.rank, count - count % -self.size, self.size):
+                own = place < count and rows_of(micro_batches[place]) > 0
+                at = place if own else 0
+                sums = learner.learn_one(step, at, micro_batches[at], counted, 1 / count, weight=float(own))
+                if place < count and not own:  # nothing was counted
+                    counted.add(1 / count)
+                found += [sums if own else Sums(0.0, 0)] if place < count else []
+        for mean in learner.counts.means:
+            self.sum(mean)
         return found
 
     def share_out(self, work: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -154,28 +161,20 @@ class Workers:
 ALONE = Workers()
 
 
-def flatten(model: nn.Module) -> tuple[Float[Tensor, " N"], Float[Tensor, " P"]]:
+def flatten(learner: Learner) -> tuple[Float[Tensor, " N"], Float[Tensor, " P"]]:
     """All gradients and all that norms have counted, in one row; and which parameters have a gradient."""
-    parameters = list(model.parameters())
-    known = torch.tensor([p.grad is not None for p in parameters], dtype=torch.float32)
-    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    return torch.cat([part.flatten() for part in [*gradients, *counted(model)]]), known
+    known = torch.tensor([p.grad is not None for p in learner.parameters], dtype=torch.float32)
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learner.parameters]
+    return torch.cat([part.flatten() for part in [*gradients, *learner.counts.means]]), known
 
 
-def unflatten(model: nn.Module, flat: Tensor, known: Tensor, counted_by: int) -> None:
-    """Put a sum of what `flatten` gave back; what norms have counted becomes a mean of so many."""
-    parameters = list(model.parameters())
-    parts = flat.split([part.numel() for part in [*parameters, *counted(model)]])
-    for p, part, there in zip(parameters, parts, known.tolist(), strict=False):
+def unflatten(learner: Learner, flat: Tensor, known: Tensor) -> None:
+    """Put a sum of what `flatten` gave back."""
+    parts = flat.split([part.numel() for part in [*learner.parameters, *learner.counts.means]])
+    for p, part, there in zip(learner.parameters, parts, known.tolist(), strict=False):
         p.grad = part.view_as(p) if there else None  # nobody's parameter stays one that an optimizer leaves alone
-    for buffer, part in zip(counted(model), parts[len(parameters) :], strict=True):
-        buffer.copy_(part.view_as(buffer) / counted_by)
-
-
-def counted(model: nn.Module) -> list[Tensor]:
-    """The running means of batch norms."""
-    kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
-    return [b for m in model.modules() if isinstance(m, kinds) for b in m.buffers() if b.is_floating_point()]
+    for mean, part in zip(learner.counts.means, parts[len(learner.parameters) :], strict=True):
+        mean.copy_(part.view_as(mean))
 
 
 # ── joining ───────────────────────────────────────────────────────────────────────────────
