@@ -4,11 +4,11 @@ The same sentences in many random orders, cut into random batches; each must com
 """
 
 import argparse
-import json
 import random
 import tempfile
 from pathlib import Path
 
+import promises
 import torch
 import trials
 
@@ -45,7 +45,9 @@ def main() -> None:
             "same text": same,
             "outputs": len({*alone.values()}),
         }
-        print(json.dumps({"proof": "batchings", "model": asked.model or "small", "beam": asked.beam, **told}))
+        holds = same == asked.count
+        promises.tell(holds, proof="batchings", model=asked.model or "small", beam=asked.beam, **told)
+    promises.end()
 
 
 def cut(texts: list[str], chance: random.Random) -> list[list[str]]:

@@ -1,13 +1,13 @@
 """Question: is every flipped bit and every cut-off file of a checkpoint noticed, and the checkpoint before it used?"""
 
 import argparse
-import json
 import os
 import random
 import tempfile
 import time
 from pathlib import Path
 
+import promises
 import trials
 
 from dragoman.runs.checkpoint import checkpoints, newest_whole_checkpoint
@@ -32,7 +32,10 @@ def main() -> None:
             file.write_bytes(content)
         assert newest_whole_checkpoint(run) == (newest, [])
         seconds = round(time.monotonic() - start, 1)
-        print(json.dumps({"proof": "flips", "harmed": count, "refused": refused, "said": said, "seconds": seconds}))
+        promises.tell(
+            refused == said == count, proof="flips", harmed=count, refused=refused, said=said, seconds=seconds
+        )
+    promises.end()
 
 
 def harm(content: bytes, chance: random.Random) -> bytes:

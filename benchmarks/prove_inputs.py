@@ -13,7 +13,7 @@ import lzma
 import os
 import random
 import re
-import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import promises
 import sentencepiece
 import torch
 import trials
@@ -33,7 +34,9 @@ from dragoman.decoding.translate import Translator
 from dragoman.errors import DragomanError
 from dragoman.images.corpus import find_images
 from dragoman.images.pixels import Form, Size
+from dragoman.jobs.recorded import read_recorded
 from dragoman.jobs.request import Request, gather_settings
+from dragoman.jobs.start import reopen
 from dragoman.jobs.tasks import refuse_unknown_settings, resolve
 from dragoman.runs.files import MANIFEST, seal
 from dragoman.runs.model import open_model
@@ -41,9 +44,12 @@ from dragoman.text.check import check
 from dragoman.text.corpus import find_corpus
 from dragoman.text.special import SpecialIds
 from dragoman.text.tokenizer import TokenizerConfig, learn_tokenizers, open_tokenizers
+from dragoman.training.parallel import ALONE
+from dragoman.training.settings import TrainingConfig
 
 AT_ONCE = 250  # inputs read by one child: what leaks or crashes is found between two children
 SLOW, LARGE = 2.0, 512 << 20
+ENDS = ("read", "refused", "failed")
 NASTY = [
     b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xc2\x85", b"\x0b", b"\x1c", b"\r", b"\r\n", b"\n\n\n",
     b"\t\t",
@@ -208,6 +214,33 @@ def models(folder: Path) -> Callable[[random.Random], None]:
     return read
 
 
+def checkpoints(folder: Path) -> Callable[[random.Random], None]:
+    """The newest checkpoint of a run, damaged; mostly with a manifest that vouches for the damage."""
+    run = folder / "run"
+    assert trials.follow(trials.request_for(trials.corpus_in(folder / "corpus"), run, "transformer", steps=2)) == 0
+    recorded = read_recorded(run)
+    training = TrainingConfig.read(recorded["training"], section="training")
+    newest = run / "checkpoints" / "step-00000002"
+    sound = {path.name: path.read_bytes() for path in newest.iterdir()}
+
+    def read(chance: random.Random) -> None:
+        for old in newest.parent.glob(f"{newest.name}*"):
+            shutil.rmtree(old)
+        newest.mkdir()
+        name = chance.choice(list(sound))
+        files = sound | {name: mutate(sound[name], chance)}
+        if chance.random() < 0.1:
+            del files[name]
+        for file, content in files.items():
+            (newest / file).write_bytes(content)
+        if chance.random() < 0.9 and name != MANIFEST:
+            (newest / MANIFEST).unlink()
+            seal(newest)
+        reopen(run, recorded, training, ALONE).resume()
+
+    return read
+
+
 def settings(folder: Path) -> Callable[[random.Random], None]:
     """A TOML file, --set and DRAGOMAN_*: gathered, and checked as before a run."""
     toml = (
@@ -283,7 +316,7 @@ def read_all(corpus: Any) -> None:
     answers.get(corpus.task(), list)()
 
 
-CLASSES = {one.__name__: one for one in (corpora, sentences, tokenizers, models, settings, images)}
+CLASSES = {one.__name__: one for one in (corpora, sentences, tokenizers, models, checkpoints, settings, images)}
 
 
 # ── trials ────────────────────────────────────────────────────────────────────────────────
@@ -299,20 +332,17 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             os.chdir(scratch)
             read = CLASSES[name](Path(scratch))
-            print(json.dumps({"proof": "inputs", "class": name, **prove(read, asked.count, asked.seed)}), flush=True)
+            found = prove(read, asked.count, asked.seed)
+            promises.tell(found["failed"] == 0, proof="inputs", **{"class": name}, **found)
             os.chdir("/")
+    promises.end()
 
 
 def prove(read: Callable[[random.Random], None], count: int, seed: int) -> dict[str, Any]:
-    found = {"inputs": count, "read": 0, "refused": 0, "failed": 0, "slowest s": 0.0, "most MB more": 0.0}
+    found: dict[str, Any] = {**dict.fromkeys(ENDS, 0), "slowest s": 0.0, "most MB more": 0.0}
     for first in range(0, count, AT_ONCE):
-        numbers = range(first, min(count, first + AT_ONCE))
-        one = in_child(read, numbers, seed)
-        for key in ("read", "refused", "failed"):
-            found[key] += one[key]
-        for key in ("slowest s", "most MB more"):
-            found[key] = round(max(found[key], one[key]), 2)
-    return found
+        found = together(found, in_child(read, range(first, min(count, first + AT_ONCE)), seed))
+    return {"inputs": count} | {key: value if key in ENDS else round(value, 2) for key, value in found.items()}
 
 
 def in_child(read: Callable[[random.Random], None], numbers: range, seed: int) -> dict[str, Any]:
@@ -329,40 +359,46 @@ def in_child(read: Callable[[random.Random], None], numbers: range, seed: int) -
     with os.fdopen(receive) as lines:
         found = [json.loads(line) for line in lines]
     status = os.waitpid(pid, 0)[1]
-    total = {key: sum(one["end"] == key for one in found) for key in ("read", "refused", "failed")}
+    total: dict[str, Any] = {key: sum(one["end"] == key for one in found) for key in ENDS}
     for one in found:
         if one["end"] == "failed":
             print(one["why"], file=sys.stderr)
     if status:
         total["failed"] += 1
         print(f"input {seed}/{numbers.start + len(found)} crashed: status {status}", file=sys.stderr)
-        rest = (
-            in_child(read, range(numbers.start + len(found) + 1, numbers.stop), seed)
-            if len(numbers) > len(found) + 1
-            else {}
-        )
-        total = {key: total[key] + rest.get(key, 0) for key in total}
     slowest = max((one["seconds"] for one in found), default=0.0)
-    return {**total, "slowest s": slowest, "most MB more": max((one["more"] for one in found), default=0) / 1e6}
+    total |= {"slowest s": slowest, "most MB more": max((one["more"] for one in found), default=0) / 1e6}
+    left = range(numbers.start + len(found) + 1, numbers.stop)
+    return together(total, in_child(read, left, seed)) if status and left else total
+
+
+def together(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return {key: (one[key] + other[key] if key in ENDS else max(one[key], other[key])) for key in one}
 
 
 def try_one(read: Callable[[random.Random], None], seed: int, number: int) -> dict[str, Any]:
-    before, start, end, why = memory(), time.process_time(), "read", ""
+    before, start, end, why = begin_anew(), time.process_time(), "read", ""
     try:
         read(random.Random(seed * 1_000_003 + number))
     except DragomanError:
         end = "refused"
     except BaseException:
         end, why = "failed", f"input {seed}/{number}: {traceback.format_exc()}"
-    seconds, more = time.process_time() - start, memory() - before
+    seconds, more = time.process_time() - start, memory("VmHWM") - before
     if end != "failed" and (seconds > SLOW or more > LARGE):
         end, why = "failed", f"input {seed}/{number} took {seconds:.1f} s and {more / 1e6:.0f} MB"
     return {"end": end, "why": why, "seconds": seconds, "more": more}
 
 
-def memory() -> int:
-    """Bytes that this process has held at most, so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def begin_anew() -> int:
+    """Bytes that this process holds; from now on the most that it holds is counted anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return memory("VmRSS")
+
+
+def memory(kind: str) -> int:
+    status = Path("/proc/self/status").read_text().split("\n")
+    return next(int(line.split()[1]) for line in status if line.startswith(kind)) * 1024
 
 
 if __name__ == "__main__":

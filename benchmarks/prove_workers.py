@@ -1,14 +1,15 @@
 """Question: do 1, 2 and 4 workers under torchrun do the same, also when one of them is killed, and is it worth it?
 
 losses       no step's loss differs by more than 1e-6 between 1, 2 and 4 workers
-hashes       with --reproducible the weights have the same bits; also where their number changes on the way
+hashes       with --reproducible the weights have the same bits; also where their number changes on the way, and where
+             batch norms count (a cnn)
 shards       the same losses where two workers share out the model itself (FSDP2), and gone on with the other way round
 killed       torchrun --max-restarts begins again from the last checkpoint: the same bits, and how much later
+             (everything else is run without restarts: a worker that ends badly is seen)
 throughput   tokens a second of two workers with a thread each, against one with two threads
 """
 
 import argparse
-import json
 import os
 import signal
 import statistics
@@ -19,36 +20,49 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import promises
 import trials
 
 from dragoman.runs.record import read_log
 
 LARGER = {"width": 256, "heads": 4, "layers": 3, "hidden": 1024, "dropout": 0.1}
-CASES = ("losses", "hashes", "shards", "killed", "throughput")
+CASES = ("losses", "hashes", "norms", "shards", "killed", "throughput")
+CLOSE = 1e-6  # nats between the losses of the same step
+LATER = 30.0  # seconds that a killed worker may cost
+SHARE = 0.9  # of the throughput of two threads
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", nargs="+", default=CASES)
+    parser.add_argument("--cases", nargs="+", default=CASES, choices=CASES)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         trials.corpus_in(folder / "corpus")
-        if "losses" in asked.cases:
-            tell("losses", losses(folder, asked.workers))
-        if "hashes" in asked.cases:
-            tell("hashes", hashes(folder, asked.workers))
-        if "shards" in asked.cases:
-            tell("shards", shards(folder))
-        if "killed" in asked.cases:
-            tell("killed", killed(folder))
-        if "throughput" in asked.cases:
-            tell("throughput", throughput(folder))
-
-
-def tell(case: str, found: dict[str, Any]) -> None:
-    print(json.dumps({"proof": "workers", "case": case, **found}), flush=True)
+        for case in asked.cases:
+            match case:
+                case "losses":
+                    found = losses(folder, asked.workers)
+                    holds = found["largest difference"] <= CLOSE
+                case "hashes":
+                    found = hashes(folder, asked.workers)
+                    holds = found["different hashes"] == 1 and found["changing on the way"]
+                case "norms":
+                    found = norms(folder, asked.workers)
+                    holds = found["different hashes"] == 1 and found["largest difference"] <= CLOSE
+                case "shards":
+                    found = shards(folder)
+                    holds = found["largest difference"] <= CLOSE
+                case "killed":
+                    found = killed(folder)
+                    holds = found["exit"] == 0 and found["same hashes"] and found["seconds more"] <= LATER
+                case _:
+                    found = throughput(folder)
+                    holds = found["ratio"] >= SHARE
+            promises.tell(holds, proof="workers", case=case, **found)
+    promises.end()
 
 
 def command(
@@ -58,6 +72,7 @@ def command(
     *more: str,
     steps: int = trials.STEPS,
     model: dict[str, Any] | None = None,
+    restarts: int = 0,
 ) -> list[str]:
     """`torchrun … -m dragoman train …`, or without torchrun where `workers` is None."""
     corpus = folder / "corpus"
@@ -70,11 +85,12 @@ def command(
         corpus / "valid.source",
         corpus / "valid.target",
     ]
-    torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", "--max-restarts=3", "-m"]
-    return [
-        sys.executable, "-m", *(torchrun if workers else []), "dragoman", "train", *map(str, files),
-        "--steps", str(steps), "--out", str(run), *sets, *more,
-    ]  # fmt: skip
+    return [*starting(workers, restarts), *map(str, files), "--steps", str(steps), "--out", str(run), *sets, *more]
+
+
+def starting(workers: int | None, restarts: int = 0) -> list[str]:
+    torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", f"--max-restarts={restarts}"]
+    return [sys.executable, "-m", *([*torchrun, "-m"] if workers else []), "dragoman", "train"]
 
 
 def environment(threads: int = 1) -> dict[str, str]:
@@ -115,6 +131,27 @@ def hashes(folder: Path, sizes: list[int]) -> dict[str, Any]:
     return {"workers": sizes, "different hashes": different, "changing on the way": same}
 
 
+def norms(folder: Path, sizes: list[int]) -> dict[str, Any]:
+    """A small cnn: reproducible, and as usual, where the validation shows what its norms have counted."""
+    images, chance = folder / "images.npz", np.random.default_rng(1)
+    labels = chance.integers(0, 3, 240)
+    pixels = chance.normal(60 * labels[:, None, None] + 40, 30, (240, 12, 12)).clip(0, 255)
+    np.savez(images, images=pixels.astype(np.uint8), labels=labels)
+    sets = ["steps=8", "images_per_step=48", "validate_every=4", "save_every=4", "report_every=1", "slices=4"]
+    validated = []
+    for workers in sizes:
+        for way in ("usual", "reproducible"):
+            given = ["--reproducible"] if way == "reproducible" else []
+            run = folder / f"norms-{way}-{workers}"
+            settings = [f"--set=training.{one}" for one in sets]
+            go([*starting(workers), str(images), "--family", "cnn", "--out", str(run), *settings, *given])
+        log = read_log(folder / f"norms-usual-{workers}" / "log.jsonl")
+        validated.append([line["nats_per_token"] for line in log if line["kind"] == "validation"])
+    different = len({str(trials.outcome(folder / f"norms-reproducible-{workers}")) for workers in sizes})
+    worst = max(max(one) - min(one) for one in zip(*validated, strict=True))
+    return {"family": "cnn", "workers": sizes, "different hashes": different, "largest difference": worst}
+
+
 def shards(folder: Path) -> dict[str, Any]:
     """Two workers with shards, one without; then both go on the other way round."""
     setting, found = "--set=training.sharding=true", []
@@ -138,7 +175,7 @@ def killed(folder: Path) -> dict[str, Any]:
     alone = go(command(folder, undisturbed, 2, "--reproducible", steps=steps))
     start = time.monotonic()
     process = subprocess.Popen(
-        command(folder, disturbed, 2, "--reproducible", steps=steps),
+        command(folder, disturbed, 2, "--reproducible", steps=steps, restarts=3),
         env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     with process:

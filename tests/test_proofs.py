@@ -41,10 +41,18 @@ def test_every_flipped_bit_is_refused():
 
 
 def test_one_and_two_workers_do_the_same():
-    [losses, hashes], _ = prove("workers", "--cases", "losses", "hashes", "--workers", 1, 2)
+    [losses, hashes, norms], _ = prove("workers", "--cases", "losses", "hashes", "norms", "--workers", 1, 2)
     assert losses["largest difference"] < 1e-6
     assert hashes["different hashes"] == 1
     assert hashes["changing on the way"]
+    assert norms["different hashes"] == 1
+    assert norms["largest difference"] < 1e-6
+
+
+def test_a_worker_that_is_killed_is_begun_again_and_ends_with_the_same_bits():
+    [found], _ = prove("workers", "--cases", "killed")
+    assert found["exit"] == 0
+    assert found["same hashes"]
 
 
 def test_a_model_in_shards_learns_the_same_and_goes_on_without_them():
@@ -58,7 +66,7 @@ def test_going_on_deep_in_a_corpus_takes_no_longer():
     assert found["seconds more"] < 2
 
 
-@pytest.mark.parametrize("kind", ["corpora", "sentences", "tokenizers", "models", "settings", "images"])
+@pytest.mark.parametrize("kind", ["corpora", "sentences", "tokenizers", "models", "checkpoints", "settings", "images"])
 def test_malformed_input_is_read_or_refused_by_a_sentence(kind):
     [found], said = prove("inputs", "--count", 150, "--classes", kind, "--seed", 7)
     assert found["failed"] == 0, said[-3000:]

@@ -18,7 +18,7 @@ from dragoman.jobs.signals import Stop
 from dragoman.jobs.start import reopen, start
 from dragoman.jobs.task import Measured
 from dragoman.runs.checkpoint import checkpoints
-from dragoman.runs.files import check_folder, write_folder
+from dragoman.runs.files import check_folder, seal, write_folder
 from dragoman.runs.record import read_toml, write_toml
 from dragoman.text.generated import write_corpus
 from dragoman.training.learner import is_out_of_memory
@@ -65,6 +65,9 @@ def test_a_run_that_diverges_goes_back_once_with_half_the_rate_and_then_stops(co
     assert all({"epoch", "batch"} <= line.keys() for line in returned["refused"])
     assert [line["step"] for line in lines if line["kind"] == "refused"] == [2, 3, 4, 5, 6]  # the second time
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["step-00000000"]
+    with pytest.raises(DataError, match="at half the rate too"):  # begun again it is not sent back once more
+        list(start(request))
+    assert len([line for line in log_of(run) if line["kind"] == "returned"]) == 1
 
 
 STEEP = 2e17  # the gradient of the first weights, whose length is 20, is a quarter as long as float32 can tell
@@ -226,6 +229,51 @@ def test_a_model_that_was_lost_is_made_again_from_the_checkpoint(again, gone):
     assert any("it is made again from the checkpoint of step 8" in said for said in sentences(go_on()))
     check_folder(run / "model")
     assert not any("made again" in said for said in sentences(go_on()))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"from_the_future": 1}, r"does not know \(from_the_future\).*newer dragoman"),
+        ({"step": "x"}, "not that of this step"),
+        ({"step": 3}, "not that of this step"),
+        ({"settings": [1]}, "not that of this step"),
+        ({"best_nats": None}, "no best_nats that can be"),
+        ({"seconds": "long"}, "no seconds that can be"),
+        ({"refused": -1}, "no refused that can be"),
+        ({"parts": True}, "no parts that can be"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused_in_a_sentence_though_its_manifest_vouches_for_it(again, change, said):
+    run, go_on = again
+    newest = checkpoints(run)[0]
+    state = json.loads((newest / "state.json").read_text())
+    (newest / "state.json").write_text(json.dumps({**state, **change}))
+    (newest / "manifest.json").unlink()
+    seal(newest)
+    with pytest.raises(DataError, match=said):
+        go_on(12)
+
+
+def test_the_optimizer_of_another_model_is_refused(again):
+    run, go_on = again
+    newest = checkpoints(run)[0]
+    (newest / "optimizer.safetensors").write_bytes((newest / "weights.safetensors").read_bytes())
+    (newest / "manifest.json").unlink()
+    seal(newest)
+    with pytest.raises(DataError, match="is of another model"):
+        go_on(12)
+
+
+def test_a_save_that_does_not_fit_into_memory_is_said(again, monkeypatch):
+    def no_memory(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("dragoman.runs.checkpoint.optimizer_tensors", no_memory)
+    _, go_on = again
+    with pytest.raises(MachineError, match=r"the checkpoint of step 12 does not fit into memory") as caught:
+        go_on(12)
+    assert caught.value.exit_code == 4
 
 
 def test_steps_that_were_raised_are_said_to_be_other_than_steps_asked_for_at_once(again):

@@ -18,6 +18,7 @@ from dragoman.runs.checkpoint import (
     average_weights,
     checkpoint_folder,
     checkpoints,
+    last_good_checkpoint,
     load_checkpoint,
     newest_whole_checkpoint,
     planned_checkpoints,
@@ -26,7 +27,7 @@ from dragoman.runs.checkpoint import (
     set_aside_others,
 )
 from dragoman.runs.data import refuse_damaged_data, seal_data
-from dragoman.runs.files import check_folder, read_json, recover_folder, write_file, write_folder
+from dragoman.runs.files import check_folder, read_json, recover_folder, seal, write_file, write_folder
 from dragoman.runs.inventory import count_numbers, glance
 from dragoman.runs.lock import only_writer
 from dragoman.runs.model import open_model, save_model
@@ -186,6 +187,42 @@ def test_odd_lines_of_a_log_are_left_out_when_a_run_goes_on(tmp_path, odd):
         file.write(odd)
     Log(log.path, after_step=4).write({"kind": "report", "step": 5})
     assert [json.loads(line)["step"] for line in log.path.read_text().splitlines()] == [1, 5]
+
+
+def test_a_log_that_cannot_be_read_is_not_written_anew(tmp_path, monkeypatch):
+    log = Log(tmp_path / "log.jsonl")
+    log.write({"kind": "report", "step": 1})
+    before = log.path.read_bytes()
+
+    def fails(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.read_text", fails)
+        with pytest.raises(SaveError, match="Input/output error"):
+            Log(log.path, after_step=4)
+    assert log.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("grown", [1e36, float("nan")])
+def test_no_run_goes_back_to_weights_beyond_all_measure(tmp_path, grown):
+    model = make_model()
+    optimizer = make_optimizer("sgd", model, 0.1)
+    save_checkpoint(tmp_path, 1, model, optimizer, {})
+    with torch.no_grad():
+        next(model.parameters()).fill_(grown)
+    save_checkpoint(tmp_path, 2, model, optimizer, {})
+    assert last_good_checkpoint(tmp_path) == checkpoint_folder(tmp_path, 1)
+
+
+def test_a_manifest_vouches_for_a_checkpoint_only_with_weights_and_state_in_it(tmp_path):
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, make_model(), None, {})
+    newest = checkpoint_folder(tmp_path, 2)
+    seal(newest, [newest / "state.json"])
+    found, [said] = newest_whole_checkpoint(tmp_path)
+    assert found == checkpoint_folder(tmp_path, 1)
+    assert "weights.safetensors is not in its manifest" in said
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────

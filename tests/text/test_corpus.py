@@ -26,6 +26,7 @@ from dragoman.text.corpus import (
     part_of,
     refuse_empty,
 )
+from dragoman.text.drift import LARGEST_REACH, trace
 
 PAIRS = [
     Pair("Ein Hund läuft.", "A dog runs."),
@@ -182,6 +183,17 @@ def test_files_of_different_lengths_are_refused_with_the_place_where_they_drift_
     assert after.startswith("lengths differ by ")
     assert after.endswith(f"Nothing was trained. See: dragoman data check {de} {en}")
     assert failure(corpus).id == "E-DATA-01"
+
+
+def test_of_a_file_without_end_only_the_beginning_is_compared(tmp_path, monkeypatch):
+    source, target = write_plain(tmp_path, *captions(50))
+    target = target.rename(target.with_name(target.name + ".gz"))
+    target.write_bytes(gzip.compress(b"\n" * 1_000_000))
+    kept = []
+    monkeypatch.setattr("dragoman.text.corpus.trace", lambda lines: kept.append(trace(lines)) or kept[-1])
+    with pytest.raises(DataError, match="has 1,000,000\\."):
+        check_alignment(find_corpus([source, target]))
+    assert [len(one.lengths) for one in kept] == [50, 50 + LARGEST_REACH + 1]
 
 
 def test_a_line_too_many_at_the_end_is_told_too(tmp_path):

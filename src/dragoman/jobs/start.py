@@ -51,6 +51,7 @@ from dragoman.runs.model import SavedModel, open_model
 from dragoman.runs.record import write_toml
 from dragoman.runs.weights import take_over
 from dragoman.text.stream import WindowOrder
+from dragoman.training.counting import Counts
 from dragoman.training.learner import fitting_into_memory
 from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
 from dragoman.training.rows import LearnsByRows
@@ -373,6 +374,11 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
     run = reopen(folder, recorded, training, workers)
     if said := other_machine(recorded["run"], run):
         yield Notice(said)
+    if run.slices > training.slices and Counts(run.model):
+        yield Notice(
+            f"its batch norms see a batch in {run.slices} parts from now on, where they saw {training.slices}: "
+            f"{workers.size} workers share it, so losses are not those of fewer workers"
+        )
     return run
 
 
