@@ -5,11 +5,13 @@
 Forward, backward, clipping and update; target tokens per second. All have the same size, the same batches of 2,048
 target tokens (sentences of 8 to 23, hardly any padding), dropout 0.1 and label smoothing 0.1; AdamW, ours by Muon too,
 which is what a run has where nobody chose. Each is a process of its own with two threads, and they take turns; all keep
-the large blocks of memory that they free (mallopt), which helps them as it helps us. Beside them the processor's rate
-of matrix products, torch's or our own, whichever is faster here: what share of it a step reaches.
+the large blocks of memory that they free (mallopt), and spare Python's collector what was there before, which helps
+them as it helps us. Beside them the processor's rate of matrix products, torch's or our own, whichever is faster here:
+what share of it a step reaches.
 """
 
 import argparse
+import gc
 import time
 from statistics import median
 from typing import Any
@@ -79,7 +81,9 @@ def data(vocabulary: int, count: int) -> list[Any]:
 
     torch.set_num_threads(2)
     torch.manual_seed(0)
-    return batches(count, vocabulary)
+    made = batches(count, vocabulary)
+    gc.freeze()  # as a run does: what is there by now is not looked through for garbage
+    return made
 
 
 def timed(step: Any, made: list[Any]) -> Ask:

@@ -1,5 +1,6 @@
 """The command as people type it: results on standard output, mistakes in one line with the right exit code."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from dragoman.cli import COMMANDS, main
+from dragoman.errors import Interrupted
 from dragoman.runs.model import save_model
 from dragoman.runs.weights import weights_of
 
@@ -449,3 +451,30 @@ def test_hypotheses_are_scored_as_sacrebleu_scores_them(tmp_path, dragoman):
     assert found["chrF2"] == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
     assert found["TER"] == pytest.approx(sacrebleu.corpus_ter(hypotheses, [references]).score)
     assert values["exact"] == pytest.approx(100 * 6 / 9)
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(errno.EIO, "look at the disk"), (errno.EROFS, "choose another place"), (errno.ENOSPC, "free some space")],
+)
+def test_an_error_of_the_disk_ends_in_one_line_wherever_it_happens(number, says, monkeypatch, capsys):
+    def fails(_):
+        raise OSError(number, os.strerror(number), "some/file")
+
+    monkeypatch.setattr("dragoman.cli.call", fails)
+    monkeypatch.setattr("dragoman.cli.let_go", lambda *_: False)  # standard output is not what failed here
+    assert main(["train"]) == 74
+    [line] = capsys.readouterr().err.splitlines()
+    assert "some/file" in line
+    assert says in line
+
+
+def test_a_worker_that_was_asked_to_stop_and_saved_ends_with_0_or_torchrun_would_begin_again(monkeypatch):
+    def stopped(_):
+        raise Interrupted("E-RUN-07", "stopped at step 4 and saved; the same command goes on")
+
+    monkeypatch.setattr("dragoman.cli.call", stopped)
+    assert main(["train"]) == 130
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    assert main(["train"]) == 0

@@ -487,7 +487,7 @@ def test_what_the_engine_cannot_take_is_computed_without_it_and_it_is_said(rever
     for precision in ("float32", "int8"):
         said.clear()
         assert len(translator.translate(["a b c"], precision=precision, notice=said.append)) == 1
-        assert said == ["a model of the family rnn goes without the engine; torch computes it in float32"]
+        assert said == ["a model of the class Rnn goes without the engine; torch computes it in float32"]
     monkeypatch.setattr(native, "library", lambda: None)
     said.clear()
     Translator(reverser.model, reverser.tokenizers, reverser.about).translate(["a b c"], notice=said.append)

@@ -242,6 +242,9 @@ def test_a_model_that_was_lost_is_made_again_from_the_checkpoint(again, gone):
         ({"seconds": "long"}, "no seconds that can be"),
         ({"refused": -1}, "no refused that can be"),
         ({"parts": True}, "no parts that can be"),
+        ({"parts": 0}, "no parts that can be"),
+        ({"refused": 10**400}, "no refused that can be"),
+        ({"seconds": float("nan")}, "no seconds that can be"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused_in_a_sentence_though_its_manifest_vouches_for_it(again, change, said):

@@ -4,8 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from dragoman import native
+from dragoman.modules.linear import project
 from dragoman.modules.products import product
 
 SIZES = st.integers(1, 150)
@@ -30,7 +32,9 @@ def way(request, monkeypatch):
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 7, 3), (13, 600, 70), (64, 1025, 130), (7, 40, 33), (100, 64, 64)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (5, 7, 3), (13, 600, 70), (64, 1025, 130), (7, 40, 33), (100, 64, 64), (300, 40, 70)]
+)
 def test_products_are_those_of_float64(shape, turned):
     rows, terms, columns = shape
     a, b = torch.randn(rows, terms), torch.randn(terms, columns)
@@ -75,3 +79,44 @@ def test_a_row_of_our_own_does_not_hang_on_those_beside_it_nor_on_threads(way, m
         assert torch.equal(product(a, b), whole)
 
     holds()
+
+
+# ── linear maps that learn ────────────────────────────────────────────────────────────────
+
+
+def slopes(apply, layer, x, above):
+    given = [one for one in (x, *layer.parameters()) if one.requires_grad]
+    y = apply(x, layer)
+    return y, torch.autograd.grad(y, given, above)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("frozen", ["", "x", "weight"])
+@pytest.mark.parametrize("above", ["plain", "turned", "spread"])
+def test_a_projection_is_its_layer_forwards_and_back(bias, frozen, above):
+    layer, x = nn.Linear(20, 30, bias=bias), torch.randn(4, 7, 20, requires_grad=frozen != "x")
+    layer.weight.requires_grad_(frozen != "weight")
+    ways = {
+        "plain": torch.randn(4, 7, 30),
+        "turned": torch.randn(4, 30, 7).mT,
+        "spread": torch.ones(()).expand(4, 7, 30),
+    }
+    found, wanted = (slopes(apply, layer, x, ways[above]) for apply in (project, lambda x, layer: layer(x)))
+    torch.testing.assert_close(found[0], wanted[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found[1], wanted[1], atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("way")
+def test_who_listens_to_a_projection_hears_it_and_no_other_map_is_taken_for_one():
+    heard, layer = [], nn.Linear(5, 6)
+    layer.register_forward_hook(lambda *_: heard.append(1))
+    project(torch.randn(2, 3, 5), layer)
+    assert heard == [1]
+    x = torch.randn(2, 3, 5)
+    assert project(x, nn.Identity()) is x
+    with torch.no_grad():
+        assert torch.equal(project(x, layer), layer(x))
+    exact = nn.Linear(5, 6).double()
+    assert torch.equal(project(x.double(), exact), exact(x.double()))
+    assert project(x[:0], layer).shape == (0, 3, 6)

@@ -217,8 +217,13 @@ def test_norms_count_nothing_of_an_attempt_that_did_not_fit():
 
 
 def test_a_run_goes_on_with_the_parts_it_found_necessary():
-    steps = train(
-        make_model(), [MicroBatches(make, 0, 1)], translation_loss, make_optimizer("sgd", make_model(), 0.01),
-        rate=lambda _: 0.01, parts=4,
-    )  # fmt: skip
-    assert next(steps).parts == 4
+    seen, model = [], make_model()
+
+    def watched(model, batch):
+        seen.append(rows_of(batch))
+        return translation_loss(model, batch)
+
+    batches, optimizer = [MicroBatches(make, 0, 1)], make_optimizer("sgd", model, 0.01)
+    [step] = train(model, batches, watched, optimizer, rate=lambda _: 0.01, parts=4)
+    assert seen == [3, 3, 3, 2]
+    assert step.parts == 4

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.cli.streams import Closed, let_go, tell
-from dragoman.errors import DragomanError, UsageError
+from dragoman.errors import DragomanError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -69,7 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
         if os.environ.get("RANK", "0") == "0":  # of several workers, the first speaks for all
             sentence = "".join(letter if letter.isprintable() else " " for letter in problem.sentence)  # one line
             tell(f"dragoman: {sentence} [{problem.id}]")
-        return problem.exit_code
+        stopped = isinstance(problem, Interrupted) and is_a_worker()
+        return 0 if stopped else problem.exit_code  # it has saved, and after any other code torchrun begins again
     except KeyboardInterrupt:
         tell("dragoman: interrupted")
         return 130
@@ -83,10 +84,12 @@ def main(arguments: list[str] | None = None) -> int:
         if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
             raise
         where = problem.filename or "what goes to standard output, or beside it,"
-        failed, way_out = "written", "free some space"
-        if problem.errno == errno.EIO:
-            failed, way_out = "read or written", "look at the disk, then run the same command"
-        tell(f"dragoman: {where} could not be {failed} ({problem.strerror}); {way_out} [E-SAVE-01]")
+        way_out = {
+            errno.EIO: "look at the disk, then run the same command",
+            errno.EROFS: "choose another place, or let it be written to",
+        }.get(problem.errno, "free some space")
+        done = "read or written" if problem.errno == errno.EIO else "written"
+        tell(f"dragoman: {where} could not be {done} ({problem.strerror}); {way_out} [E-SAVE-01]")
         let_go(sys.stdout)
         return 74
 
@@ -119,17 +122,16 @@ def run() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     code = main()
     let_go(sys.stderr)  # or what it could not take would change the exit code
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        leave_others(code)
+    if is_a_worker():  # threads that spoke to the others may still let go of what Python is about to take down
+        if not isinstance(sys.stdout, Closed):
+            let_go(sys.stdout)
+        os._exit(code)
     sys.exit(code)
 
 
-def leave_others(code: int) -> None:
-    """One of torchrun's workers ends, at once: threads that spoke to the others may still let go of what Python is
-    about to take down, which ends in a crash now and then. One that was asked to stop, and saved, has done what it
-    should: with another code than 0 torchrun would begin again."""
-    let_go(sys.stdout)
-    os._exit(0 if code == 130 else code)
+def is_a_worker() -> bool:
+    """One of those that torchrun started."""
+    return {"TORCHELASTIC_RUN_ID", "RANK"} <= os.environ.keys()
 
 
 def interrupt(_number: int, _frame: object) -> None:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from dragoman import native
 from dragoman.decoding.arena import Arena
-from dragoman.models import task_and_family_of
 from dragoman.models.gpt import Gpt
 from dragoman.models.t5 import T5, GatedFeedForward
 from dragoman.models.transformer import EncoderDecoder
@@ -36,15 +35,17 @@ def can_pack(model: nn.Module) -> bool:
     return known and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in model.parameters())
 
 
-def why_not(model: Any) -> str:
+def why_not(model: nn.Module) -> str:
     """A sentence for a model that the engine cannot take."""
     if native.library() is None:
         return (
             "this package has no C++ part, so torch computes the model in float32, which is slower; install it again "
             "where there is a C++ compiler"
         )
-    _, family = task_and_family_of(model.config)
-    return f"a model of the family {family} goes without the engine; torch computes it in float32"
+    odd = next((p for p in model.parameters() if p.dtype != torch.float32 or p.device.type != "cpu"), None)
+    if odd is not None:
+        return f"a model in {odd.dtype} on {odd.device} goes without the engine, which takes float32 on a CPU"
+    return f"a model of the class {type(model).__name__} goes without the engine; torch computes it in float32"
 
 
 class Side:

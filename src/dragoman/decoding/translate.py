@@ -54,6 +54,7 @@ class Part(NamedTuple):
 
 
 Notice = Callable[[str], None]
+SILENCE: Notice = lambda _: None  # noqa: E731
 
 
 class Translator:
@@ -66,6 +67,7 @@ class Translator:
         self.tokenizers, self.about, self.shortlist = tokenizers, about, shortlist
         self.search = SearchConfig.read(about.get("search", {}), section="search")
         self.engines: dict[Precision, Engine | None] = {}
+        self.told: set[Precision] = set()  # of those without an engine, which somebody was told of
         self.listed: dict[Precision, Engine] = {}  # those that use the shortlist
         self.longest: int = about["longest"]  # tokens in the longest sentence trained on
 
@@ -82,7 +84,7 @@ class Translator:
         alignments: bool = False,
         split: bool = True,
         first_line: int = 1,
-        notice: Notice = lambda _: None,
+        notice: Notice = SILENCE,
     ) -> list[Translation]:
         """One translation for each text of a list. `prefixes`, one for each, are what the outputs must begin with; the
         texts are lines that count from `first_line`, in notices and in sampling's luck. In int8 weights take a quarter
@@ -106,7 +108,7 @@ class Translator:
         """The best output for each source, where both are ids."""
         search = self.search.changed({"beam": beam}, section="search")
         parts = [Part(number, number, source, []) for number, source in enumerate(sources)]
-        found = self.write(parts, search, None, self.writer("float32", lambda _: None))
+        found = self.write(parts, search, None, self.writer("float32", SILENCE))
         return [found[number][0].tokens for number in range(len(parts))]
 
     def writer(self, precision: Precision, notice: Notice, *, shortlist: bool = False) -> Any:
@@ -117,9 +119,10 @@ class Translator:
             )
         if precision not in self.engines:
             self.engines[precision] = make_engine(self.model, precision)
-            if self.engines[precision] is None:  # said once
-                notice(why_not(self.model))
         engine = self.engines[precision]
+        if engine is None and notice is not SILENCE and precision not in self.told:
+            self.told.add(precision)
+            notice(why_not(self.model))
         if engine is None and shortlist:
             notice("a shortlist cannot be used here; all tokens are scored")
         if engine is None or self.shortlist is None or not shortlist:
@@ -144,7 +147,7 @@ class Translator:
 
     def lone_writer(self) -> Any:
         """The one that `translate` uses for a single text: all threads compute it together."""
-        writer = self.writer("float32", lambda _: None)
+        writer = self.writer("float32", SILENCE)
         return writer.with_threads(torch.get_num_threads()) if isinstance(writer, Engine) else writer
 
     def parts(

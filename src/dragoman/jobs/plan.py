@@ -188,8 +188,8 @@ CLASSIFYING_EPOCHS = (4.0, 40.0)  # at least, however many texts there are; at m
 IMAGE_RATE = {"mlp": 0.5, "cnn": 0.3, "vit": 0.65}  # a share of the usual one, for families that read images
 TOKENS_PER_PARAMETER = 0.6  # to be seen for each parameter that works, or a smaller model learns more in the time
 PARAMETERS_PER_TOKEN = 12.0  # of the corpus; a larger model would learn it by heart
-# of what plain matrix products reach: the rest goes into Muon, norms, softmax, dropout, memory, and takes as long where
-# products are faster than torch's
+# of what plain matrix products reach, torch's or our own: the rest goes into Muon, norms, softmax, dropout, memory.
+# Widths 128 to 256 reach 0.49 to 0.63 by our own, validations and saves not counted
 EFFICIENCY, EFFICIENCY_OF_OWN = 0.38, 0.5
 
 

@@ -17,6 +17,7 @@ from dragoman.jobs.task import Sources
 from dragoman.models import task_and_family_of
 from dragoman.runs.files import MANIFEST, sha256
 from dragoman.text.corpus import files_in, fingerprint
+from dragoman.training.counting import Counts
 
 
 class Timing(NamedTuple):
@@ -63,8 +64,9 @@ def machine_of(run: Run) -> dict[str, Any]:
         "torch": torch.__version__,
         "cpu": processor(),
         "native": native.level(),
-        "products": "our own" if native.has_own_products() else "torch's",
+        "products": "our own, keys and values too" if native.has_own_products() else "torch's",
         "dropout": "seeded for each part of a batch",
+        **({"norms": "the mean over the parts of a step"} if Counts(run.model) else {}),
         "threads": torch.get_num_threads(),
         "workers": run.workers.size,
     }
@@ -74,6 +76,7 @@ BEFORE = {
     "native": "none",
     "products": "torch's",
     "dropout": "seeded for each batch",
+    "norms": "one part of a step after the other",
 }  # of runs begun before it was written down
 
 

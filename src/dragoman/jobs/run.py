@@ -18,6 +18,7 @@ from dragoman.jobs.request import MAY_CHANGE, refuse_changes
 from dragoman.jobs.task import Task
 from dragoman.runs.checkpoint import (
     checkpoint_folder,
+    is_sound,
     load_carried,
     load_checkpoint,
     newest_whole_checkpoint,
@@ -31,7 +32,6 @@ from dragoman.runs.checkpoint import (
 )
 from dragoman.runs.model import save_model
 from dragoman.runs.progress import Progress
-from dragoman.runs.scrutiny import are_numbers
 from dragoman.runs.weights import load_weights, weights_of
 from dragoman.training.learner import fitting_into_memory, seed_of
 from dragoman.training.loop import Step, train
@@ -107,7 +107,8 @@ class Run:
         carried, state = self.objective.carried(), {**vars(self.progress), "settings": self.lasting()}
         with fitting_into_memory(f"the checkpoint of step {self.progress.step:,}"):
             saved = save_checkpoint(self.folder, self.progress.step, self.model, self.optimizer, state, carried)
-        if not are_numbers(weights_of(self.model)):  # a run that goes back will need an older one
+            sound = is_sound(saved)
+        if not sound:  # a run that goes back will need an older one
             return []
         return remove_old_checkpoints(self.folder, saved, keep=self.planned_checkpoints())  # it was read back by now
 

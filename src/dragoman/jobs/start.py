@@ -25,7 +25,7 @@ from dragoman.errors import DataError, UsageError
 from dragoman.jobs import plan
 from dragoman.jobs.events import Event, Notice
 from dragoman.jobs.given_vectors import fit_width, open_vectors, put_vectors, refuse_other_width
-from dragoman.jobs.machine import keep_memory, peak_memory, refuse_full_disk, use_threads
+from dragoman.jobs.machine import collecting_anew, keep_memory, peak_memory, refuse_full_disk, use_threads
 from dragoman.jobs.place import beginning, is_begun, refuse_foreign, set_aside
 from dragoman.jobs.record import (
     Timing,
@@ -173,7 +173,8 @@ def resume_and_follow(run: Run, stop: Stop) -> Iterator[Event]:
         yield Notice(f"{run.folder} is finished ({why}); raise --steps, --minutes or --epochs to go on")
     elif done:
         yield Notice(f"going on from step {done:,} of {steps:,}")
-    yield from follow(run, stop)
+    with collecting_anew():
+        yield from follow(run, stop)
 
 
 # ── a new run ─────────────────────────────────────────────────────────────────────────────
@@ -376,8 +377,8 @@ def go_on(folder: Path, request: Request, workers: Workers) -> Generator[Event |
         yield Notice(said)
     if run.slices > training.slices and Counts(run.model):
         yield Notice(
-            f"its batch norms see a batch in {run.slices} parts from now on, where they saw {training.slices}: "
-            f"{workers.size} workers share it, so losses are not those of fewer workers"
+            f"{workers.size} workers share a batch in {run.slices} parts, of which the run was begun with "
+            f"{training.slices}: its batch norms see each part by itself, so losses are not those of fewer workers"
         )
     return run
 

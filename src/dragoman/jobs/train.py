@@ -183,12 +183,14 @@ def go_back(run: Run, log: Log | None) -> Notice:
     """To the last checkpoint before the trouble, with a lower rate. Once: what fails again is not a matter of luck."""
     bad, rate = run.progress.step, run.training.rate * SLOWER
     path = last_good_checkpoint(run.folder) if run.workers.first else None
-    if run.progress.slowed < 1 or not run.workers.tell(int(path is not None)):
+    there = run.workers.tell(int(path is not None))
+    if run.progress.slowed < 1 or not there:
+        why = "at half the rate too" if there else "and no good checkpoint is left to go back to"
+        kept = "; the last good checkpoint is kept" if there else ""
         raise DataError(
             "E-RUN-08",
-            f"{FIVE} steps in a row gave no finite gradient, up to step {bad:,}, at half the rate too; the last good "
-            f"checkpoint is kept. Look at the batches that log.jsonl names, or begin anew with "
-            f"--fresh --set training.rate={rate / 5:g}",
+            f"{FIVE} steps in a row gave no finite gradient, up to step {bad:,}, {why}{kept}. Look at the batches that "
+            f"log.jsonl names, or begin anew with --fresh --set training.rate={rate / 5:g}",
         )
     best, since = run.progress.best_nats, run.progress.validations_since_best
     parts = run.progress.parts

@@ -95,7 +95,7 @@ void multiply_ourselves(bool turn_a, bool turn_b, int m, int n, int k, const flo
                         const Starts &starts, int threads) {
     if (!turn_a) return multiply_rows(turn_b, m, n, k, a, k, b, c, starts, threads);
     static thread_local std::vector<float> room;
-    const int64_t step = round_up(k, LANES) + LANES;  // no power of two either
+    const int64_t step = LANES * ((k + LANES - 1) / LANES | 1);  // an odd number of vectors is no power of two either
     if (room.size() < static_cast<size_t>(CHUNK * step)) room.resize(CHUNK * step);
     float *turned = room.data();
     for (int first = 0; first < m; first += CHUNK) {

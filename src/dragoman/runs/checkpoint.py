@@ -125,8 +125,11 @@ def last_good_checkpoint(run: Path) -> Path | None:
 
 
 def is_sound(path: Path) -> bool:
-    refused = read_json(path / "state.json").get("refused")
-    return not refused and are_numbers(read_tensors(path / "weights.safetensors"))
+    try:
+        refused = read_json(path / "state.json").get("refused")
+        return not refused and are_numbers(read_tensors(path / "weights.safetensors"))
+    except DataError:  # though its manifest vouches for it
+        return False
 
 
 def is_whole(path: Path) -> bool:

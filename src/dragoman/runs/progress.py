@@ -1,11 +1,13 @@
 """Where a run stands: what changes as it goes on and is saved with it, besides weights and optimizer."""
 
-import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DataError
+
+MOST = 10**15  # of steps and of seconds
+FAR = 1e300  # of a loss; a whole number of JSON may be beyond what a float can tell
 
 
 @dataclass
@@ -38,13 +40,11 @@ class Progress:
 
 
 def is_like(usual: Any, value: Any) -> bool:
-    """Of the same kind, not negative where it is a number, and not NaN; a whole number may stand for any other."""
+    """Of the same kind and of a size that can be, NaN excepted; a whole number may stand for any other."""
     if isinstance(usual, str):
         return isinstance(value, str)
-    kinds = (int, float) if isinstance(usual, float) else (int,)
-    return isinstance(value, kinds) and not isinstance(value, bool) and not math.isnan(value) and is_above(usual, value)
-
-
-def is_above(usual: Any, value: Any) -> bool:
-    """Only a loss may be below zero, as that of pictures whose sizes are learned."""
-    return value >= 0 or usual == float("inf")
+    if isinstance(value, bool) or not isinstance(value, (int, float) if isinstance(usual, float) else int):
+        return False
+    if usual == float("inf"):  # a loss, which none has been yet where it is infinite
+        return value == usual or -FAR < value < FAR
+    return (1 if usual == 1 and isinstance(usual, int) else 0) <= value < MOST

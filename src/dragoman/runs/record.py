@@ -98,7 +98,9 @@ class Log:
         try:
             kept = [line for line in read_whole_log(self.path) if line["step"] <= step]
         except OSError as problem:  # to write it anew would lose it
-            raise SaveError("E-SAVE-01", save_failed(self.path, problem)) from problem
+            raise SaveError(
+                "E-SAVE-01", f"{self.path} cannot be read ({problem.strerror}), and is left as it is; look at the disk"
+            ) from problem
         write_file(self.path, "".join(to_json(line) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:

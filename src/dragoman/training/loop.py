@@ -1,6 +1,5 @@
 """The training loop, as a generator: it yields after each step, and the caller decides what to do then."""
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -40,7 +39,6 @@ def train(
     micro-batches are cut into as many `parts` as it found necessary."""
     parameters, besides = list(model.parameters()), Besides(model, objective)
     learner = Learner(model, objective, seed, Team(team_size()), parts)
-    gc.freeze()  # what is there stays; to look through it for garbage again and again takes a fiftieth of the time
     for number, micro_batches in enumerate(batches, start=first):
         if not model.training:  # the caller may have validated
             model.train()
