@@ -1,4 +1,4 @@
-"""Sums over workers of one machine, through memory that all of them see: a third of the time that the loopback takes.
+"""Sums over workers of one machine, through memory that all of them see, in half of the time that the loopback takes.
 
     room (W + 1, PIECE)     a row for each worker, and one for the sum
 
