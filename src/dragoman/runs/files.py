@@ -166,5 +166,9 @@ def force_to_disk(path: Path) -> None:
 
 
 def save_failed(path: Path, problem: Exception) -> str:
-    reason = getattr(problem, "strerror", None) or problem
-    return f"{path} could not be saved ({reason}); what was saved before is intact: free space and run the same command"
+    reason = str(getattr(problem, "strerror", None) or problem)  # safetensors has the system's words in its own
+    is_full = any(words in reason for words in ("No space", "quota", "too large"))
+    way_out = "free space" if is_full else "look at the disk and who owns it"
+    return (
+        f"{path} could not be saved ({reason}); what was saved before is intact: {way_out}, then run the same command"
+    )
