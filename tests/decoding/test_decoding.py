@@ -12,7 +12,7 @@ from dragoman.decoding.finish import length_penalty
 from dragoman.decoding.maps import align_words
 from dragoman.decoding.sample import SampleConfig, keep_likely
 from dragoman.decoding.split import split_text
-from dragoman.decoding.translate import as_strings
+from dragoman.decoding.translate import Translator, as_strings
 from dragoman.errors import DataError, UsageError
 from dragoman.text.batches import make_source
 
@@ -257,3 +257,13 @@ def test_looking_gives_every_layer_and_head(reverser):
     for one in maps:
         assert one.weights.shape == (4, len(one.queries), len(one.keys))
         torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:2]))
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_an_output_has_room_for_the_shortest_that_may_be(reverser, beam):
+    search = {"longest_ratio": 1.0, "longest_extra": 0, "shortest": 12}
+    assert [SearchConfig(**search).longest(tokens) for tokens in (3, 12, 40)] == [12, 12, 40]
+    patient = Translator(reverser.model, reverser.tokenizers, {**reverser.about, "search": search})
+    assert [len(t.tokens) for t in patient.translate(["a b c", "a"], beam=beam)] == [12, 12]
+    with pytest.raises(UsageError, match="shortest = 60 is more than longest_output = 50"):
+        SearchConfig.read({"shortest": 60, "longest_output": 50}, section="search")

@@ -59,10 +59,17 @@ class SearchConfig(Settings):
     def parts_fit_together(self) -> "SearchConfig":
         if self.length_penalty < 0 and self.finish == "wu":
             raise ValueError(f"length_penalty = {self.length_penalty} is below 0, which needs finish = 'mean'")
+        if self.shortest > self.longest_output:
+            raise ValueError(
+                f"shortest = {self.shortest} is more than longest_output = {self.longest_output}; lower one, or raise "
+                "the other"
+            )
         return self
 
     def longest(self, source_tokens: int) -> int:
-        return min(int(self.longest_ratio * source_tokens) + self.longest_extra, self.longest_output)
+        """There is room for the shortest output that may be, however short the source."""
+        usual = int(self.longest_ratio * source_tokens) + self.longest_extra
+        return min(max(usual, self.shortest), self.longest_output)
 
     def rules(self, special: SpecialIds) -> Rules:
         never = [(token,) for token in special.never_written()] if self.never is None else list(self.never)

@@ -20,6 +20,8 @@ from dragoman.training.team import Team, computing_with, threads_for
 from dragoman.training.updates import add
 
 SAYS_SO = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc")  # what allocators say
+LARGE = 30_000_000  # numbers of a model whose operations are long enough to be shared: a gradient for each thread, and
+# all that is kept for the way back, would take twice the memory
 SMALLER = "lower training.tokens_per_step (or images_per_step), then data.longest, then the model's size"
 
 
@@ -45,7 +47,8 @@ class Learner:
         self.parameters = list(model.parameters())
         self.numbers = sum(p.numel() for p in self.parameters)
         self.counts = Counts(model)
-        self.team = team if team and can_be_together(model, objective) else Team(1)
+        together = self.numbers < LARGE and can_be_together(model, objective)
+        self.team = team if team and together else Team(1)
         self.parts = parts
 
     def learn(self, step: int, micro_batches: Sequence[Any], places: Iterable[int]) -> list[Sums]:
