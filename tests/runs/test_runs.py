@@ -404,6 +404,9 @@ def data(tmp_path):
 
 
 def test_data_that_are_whole_are_gone_on_with_whatever_stands_beside_them(data):
+    sealed = read_json(data / "data" / "manifest.json")
+    assert {"valid.json", "train/ids.bin"} <= sealed.keys()
+    assert "mine.txt" not in sealed
     (data / "data" / "mine.txt").write_text("changed")
     refuse_damaged_data(data)
 

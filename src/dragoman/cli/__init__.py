@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dragoman import __version__
 from dragoman.cli.streams import Closed, let_go, tell
 from dragoman.errors import DragomanError, Interrupted, UsageError
+from dragoman.training.torchrun import is_first_worker, is_under_torchrun
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -66,10 +67,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return call(arguments)
     except DragomanError as problem:
-        if os.environ.get("RANK", "0") == "0":  # of several workers, the first speaks for all
+        if is_first_worker():
             sentence = "".join(letter if letter.isprintable() else " " for letter in problem.sentence)  # one line
             tell(f"dragoman: {sentence} [{problem.id}]")
-        stopped = isinstance(problem, Interrupted) and is_a_worker()
+        stopped = isinstance(problem, Interrupted) and is_under_torchrun()
         return 0 if stopped else problem.exit_code  # it has saved, and after any other code torchrun begins again
     except KeyboardInterrupt:
         tell("dragoman: interrupted")
@@ -122,16 +123,11 @@ def run() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     code = main()
     let_go(sys.stderr)  # or what it could not take would change the exit code
-    if is_a_worker():  # threads that spoke to the others may still let go of what Python is about to take down
+    if is_under_torchrun():  # threads that spoke to the others may still let go of what Python is about to take down
         if not isinstance(sys.stdout, Closed):
             let_go(sys.stdout)
         os._exit(code)
     sys.exit(code)
-
-
-def is_a_worker() -> bool:
-    """One of those that torchrun started."""
-    return {"TORCHELASTIC_RUN_ID", "RANK"} <= os.environ.keys()
 
 
 def interrupt(_number: int, _frame: object) -> None:

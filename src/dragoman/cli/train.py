@@ -110,7 +110,8 @@ def train(
     With nothing but the files, everything else is chosen from them and said before the training begins.
     """
     from dragoman.errors import MachineError
-    from dragoman.jobs.machine import is_first_worker, refuse_odd_threads
+    from dragoman.jobs.machine import refuse_odd_threads
+    from dragoman.training.torchrun import is_first_worker
 
     refuse_odd_threads(options.threads)
     if options.device != "cpu":

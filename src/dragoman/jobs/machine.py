@@ -83,11 +83,6 @@ def peak_memory() -> int:
     return kilobytes if sys.platform == "darwin" else kilobytes * 1024
 
 
-def is_first_worker() -> bool:
-    """Of those that torchrun started, the one that speaks; also where nobody was started by it."""
-    return os.environ.get("RANK", "0") == "0"
-
-
 def processor() -> str:
     """The class of this CPU: the same sums on another may end in other digits."""
     import torch

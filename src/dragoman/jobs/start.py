@@ -53,11 +53,12 @@ from dragoman.runs.weights import take_over
 from dragoman.text.stream import WindowOrder
 from dragoman.training.counting import Counts
 from dragoman.training.learner import fitting_into_memory
-from dragoman.training.parallel import Workers, is_under_torchrun, join_workers
+from dragoman.training.parallel import Workers, join_workers
 from dragoman.training.rows import LearnsByRows
 from dragoman.training.settings import TrainingConfig
 from dragoman.training.sharding import refuse_odd_sharding
 from dragoman.training.team import team_size
+from dragoman.training.torchrun import is_under_torchrun
 
 VALIDATING = 0.06  # at most this share of the time goes into validation
 MOST_VALIDATIONS, FEWEST_VALIDATIONS = 12, 3

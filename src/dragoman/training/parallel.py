@@ -1,4 +1,4 @@
-"""All that knows torchrun: who the workers of a run are, and how their gradients become one.
+"""Training by torchrun: who the workers of a run are, and how their gradients become one.
 
     torchrun --nproc-per-node 4 -m dragoman train …
 
@@ -28,6 +28,7 @@ from dragoman.errors import MachineError
 from dragoman.training.learner import Learner, Sums, fitting_into_memory
 from dragoman.training.micro_batches import rows_of
 from dragoman.training.nearby import WORTH_IT, Nearby, find_nearby
+from dragoman.training.torchrun import is_under_torchrun
 
 MEETING = timedelta(minutes=10)  # for all workers to have been started
 PATIENCE = timedelta(hours=6)  # the first worker may prepare or validate for long; one that dies is noticed at once
@@ -183,10 +184,6 @@ def unflatten(learner: Learner, flat: Tensor, known: Tensor) -> None:
 
 
 # ── joining ───────────────────────────────────────────────────────────────────────────────
-
-
-def is_under_torchrun() -> bool:
-    return "TORCHELASTIC_RUN_ID" in os.environ and "RANK" in os.environ
 
 
 @contextmanager
